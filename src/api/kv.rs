@@ -1,0 +1,50 @@
+//! Key-value store and custom status, as readers see them.
+
+use crate::db::Db;
+
+use crate::pg::values::{Text, TextBuf};
+use crate::queue::{custom_status, kv};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
+
+/// The value of one key, and whether there is one.
+#[pg_extern(sql = false)]
+fn get_kv_value(
+    p_instance: Option<Text>,
+    p_key: Option<Text>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Result<TableIterator<'static, (name!(out_value, Option<TextBuf>), name!(out_found, bool))>, ErrorReport>
+{
+    let value = Db::enter(fcinfo, |db| Ok(kv::value(db, p_instance, p_key)))?;
+    let found = value.is_some();
+    Ok(TableIterator::once((value, found)))
+}
+
+/// Every key with its value.
+#[pg_extern(sql = false)]
+fn get_kv_all_values(
+    p_instance: Option<Text>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Result<
+    TableIterator<'static, (name!(out_key, Option<TextBuf>), name!(out_value, Option<TextBuf>))>,
+    ErrorReport,
+> {
+    Ok(TableIterator::new(Db::enter(fcinfo, |db| kv::all_values(db, p_instance))?))
+}
+
+/// The custom status and its version, if it has changed since the version last seen.
+#[pg_extern(sql = false)]
+fn get_custom_status(
+    p_instance_id: Option<Text>,
+    p_last_seen_version: Option<i64>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Result<
+    TableIterator<
+        'static,
+        (name!(out_custom_status, Option<TextBuf>), name!(out_custom_status_version, Option<i64>)),
+    >,
+    ErrorReport,
+> {
+    let status = Db::enter(fcinfo, |db| Ok(custom_status::since(db, p_instance_id, p_last_seen_version)))?;
+    Ok(TableIterator::new(status))
+}

@@ -1,0 +1,177 @@
+//! Takes over a live duroxide-pg 0.1.38 schema.
+
+use super::create::{ADDITIONS, register};
+use super::functions::{self, Existing};
+use super::schema::Schema;
+use crate::error::{Error, Result};
+
+/// Writers that are at work finish first and new ones wait until the end, so that no call of the
+/// old procedures runs beside one of the new functions.
+const LOCK: &str = "LOCK TABLE {q}.instance_locks, {q}.orchestrator_queue, {q}.worker_queue, {q}.sessions
+  IN SHARE ROW EXCLUSIVE MODE";
+
+/// The client's migrations, as `version name` one a line.
+const LEVEL: &str = include_str!("../../sql/queue_tables.sql");
+
+/// Takes the schema over in the caller's transaction: data, grants and comments stay, the functions
+/// are replaced in place, and what is replaced is remembered for `release`. On a queue whose
+/// functions went with the extension, or were put back by a migration, it declares them again.
+pub(crate) fn adopt(name: &[u8]) -> Result<()> {
+    let schema = Schema::open(name)?;
+    schema.require_create()?;
+    if schema.has_table("_duroxide_queue") {
+        return readopt(&schema);
+    }
+    require_level(&schema)?;
+    require_tables(&schema)?;
+    require_functions(&schema)?;
+    schema.require_ownership()?;
+    require_function_ownership(&schema)?;
+
+    schema.run_script(LOCK);
+    schema.run_script(ADDITIONS);
+    register(&schema, "adopted", false, &DEFINITIONS.replace("{contract}", &functions::names()));
+    functions::declare(&schema, Existing::Replace);
+    Ok(())
+}
+
+fn readopt(schema: &Schema) -> Result<()> {
+    if schema.one_bool(
+        "SELECT count(DISTINCT p.proname) = 32
+         FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+         WHERE n.nspname = $1 AND p.probin = '$libdir/duroxide_queue' AND p.prosrc = p.proname || '_wrapper'",
+    ) {
+        return Err(Error::QueueExists(schema.shown()));
+    }
+    require_level(schema)?;
+    require_tables(schema)?;
+    schema.require_ownership()?;
+    require_function_ownership(schema)?;
+    schema.run_script(LOCK);
+    functions::declare(schema, Existing::Replace);
+    Ok(())
+}
+
+/// The definitions of the functions that are about to be replaced.
+const DEFINITIONS: &str = "(SELECT coalesce(array_agg(pg_get_functiondef(p.oid) ORDER BY p.proname), '{}')
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+  WHERE n.nspname = {name} AND p.prokind = 'f'
+    AND p.proname = ANY (string_to_array('{contract}', ' ')))";
+
+fn require_level(schema: &Schema) -> Result<()> {
+    let wrong = |found: String| Err(Error::WrongLevel { schema: schema.shown(), found });
+    if !schema.has_table("_duroxide_migrations") {
+        return wrong("it has no table _duroxide_migrations".into());
+    }
+    let rows = schema.query(
+        "SELECT coalesce(string_agg(m.version || ' ' || m.name, ',' ORDER BY m.version), ''),
+                count(*), coalesce(max(m.version), 0)::bigint
+         FROM {q}._duroxide_migrations m WHERE $1 IS NOT NULL",
+    );
+    let row = rows.first().expect("an aggregate returns one row");
+    let found = String::from_utf8_lossy(row.text(1).unwrap_or_default()).into_owned();
+    if found == expected_level() {
+        return Ok(());
+    }
+    wrong(format!(
+        "it has {} migrations up to version {}, where {} up to version 26 are expected",
+        row.int8(2).unwrap_or(0),
+        row.int8(3).unwrap_or(0),
+        expected_level().split(',').count(),
+    ))
+}
+
+/// The migrations of duroxide-pg 0.1.38, read off the script that writes them into a new queue.
+fn expected_level() -> String {
+    let (_, rows) =
+        LEVEL.split_once("_duroxide_migrations (version, name) VALUES").expect("the script lists them");
+    rows.lines()
+        .filter_map(|line| line.trim().strip_prefix('(')?.split_once(", '"))
+        .map(|(version, rest)| format!("{version} {}", rest.split('\'').next().unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// Columns that the functions read and write.
+const COLUMNS: &str = "
+instances.instance_id text, instances.orchestration_name text, instances.orchestration_version text,
+instances.current_execution_id bigint, instances.created_at timestamp with time zone,
+instances.updated_at timestamp with time zone, instances.parent_instance_id text,
+instances.custom_status text, instances.custom_status_version integer,
+executions.instance_id text, executions.execution_id bigint, executions.status text,
+executions.output text, executions.started_at timestamp with time zone,
+executions.completed_at timestamp with time zone, executions.duroxide_version_major integer,
+executions.duroxide_version_minor integer, executions.duroxide_version_patch integer,
+history.instance_id text, history.execution_id bigint, history.event_id bigint,
+history.event_type text, history.event_data text, history.created_at timestamp with time zone,
+instance_locks.instance_id text, instance_locks.lock_token text,
+instance_locks.locked_until bigint, instance_locks.locked_at bigint,
+orchestrator_queue.id bigint, orchestrator_queue.instance_id text, orchestrator_queue.work_item text,
+orchestrator_queue.visible_at timestamp with time zone, orchestrator_queue.lock_token text,
+orchestrator_queue.locked_until bigint, orchestrator_queue.created_at timestamp with time zone,
+orchestrator_queue.attempt_count integer,
+worker_queue.id bigint, worker_queue.work_item text, worker_queue.visible_at timestamp with time zone,
+worker_queue.lock_token text, worker_queue.locked_until bigint,
+worker_queue.created_at timestamp with time zone, worker_queue.attempt_count integer,
+worker_queue.instance_id text, worker_queue.execution_id bigint, worker_queue.activity_id bigint,
+worker_queue.session_id text, worker_queue.tag text,
+sessions.session_id text, sessions.worker_id text, sessions.locked_until bigint,
+sessions.last_activity_at bigint,
+kv_store.instance_id text, kv_store.key text, kv_store.value text, kv_store.execution_id bigint,
+kv_store.last_updated_at_ms bigint,
+kv_delta.instance_id text, kv_delta.key text, kv_delta.value text, kv_delta.last_updated_at_ms bigint";
+
+fn require_tables(schema: &Schema) -> Result<()> {
+    let rows = schema.query_with(
+        "SELECT e.line
+         FROM unnest(string_to_array($2, ', ')) e (line)
+         WHERE NOT EXISTS (
+           SELECT FROM pg_attribute a
+           JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p')
+           JOIN pg_namespace n ON n.oid = c.relnamespace
+           WHERE n.nspname = $1 AND NOT a.attisdropped
+             AND c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) = e.line)
+         LIMIT 1",
+        &[COLUMNS.trim().replace(",\n", ", ").as_bytes().into()],
+    );
+    match rows.first().and_then(|row| row.text(1)) {
+        None => Ok(()),
+        Some(line) => Err(Error::IncompleteSchema {
+            schema: schema.shown(),
+            part: format!("column {} is missing or of another type", String::from_utf8_lossy(line)),
+        }),
+    }
+}
+
+fn require_functions(schema: &Schema) -> Result<()> {
+    let rows = schema.query_with(
+        "SELECT c.name
+         FROM unnest(string_to_array($2, ' ')) c (name)
+         WHERE NOT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                           WHERE n.nspname = $1 AND p.proname = c.name AND p.prokind = 'f')
+         LIMIT 1",
+        &[functions::names().as_bytes().into()],
+    );
+    match rows.first().and_then(|row| row.text(1)) {
+        None => Ok(()),
+        Some(name) => Err(Error::IncompleteSchema {
+            schema: schema.shown(),
+            part: format!("function {} is missing", String::from_utf8_lossy(name)),
+        }),
+    }
+}
+
+/// Replacing runs with more rights than the caller's, so the caller's own are asked first.
+fn require_function_ownership(schema: &Schema) -> Result<()> {
+    let rows = schema.query_with(
+        "SELECT 'function ' || p.oid::regprocedure::text
+         FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+         WHERE n.nspname = $1 AND p.proname = ANY (string_to_array($2, ' ')) AND NOT pg_has_role(p.proowner, 'USAGE')
+         LIMIT 1",
+        &[functions::names().as_bytes().into()],
+    );
+    match rows.first().and_then(|row| row.text(1)) {
+        None => Ok(()),
+        Some(object) => Err(Error::NotOwner { object: String::from_utf8_lossy(object).into_owned() }),
+    }
+}

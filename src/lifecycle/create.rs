@@ -1,0 +1,72 @@
+//! Makes a queue.
+
+use super::functions::{self, Existing};
+use super::schema::{LAYOUT, Schema};
+use crate::error::{Error, Result};
+
+const TABLES: &str = include_str!("../../sql/queue_tables.sql");
+pub(super) const ADDITIONS: &str = include_str!("../../sql/queue_additions.sql");
+const COMMENTS: &str = include_str!("../../sql/queue_comments.sql");
+
+/// Makes a queue in a schema that holds none, and the schema itself if it is missing and the caller
+/// may make it.
+pub(crate) fn create(name: &[u8]) -> Result<()> {
+    let schema = Schema::open(name)?;
+    let missing = !schema.exists();
+    if missing {
+        if !schema
+            .one_bool("SELECT has_database_privilege(current_database(), 'CREATE') WHERE $1 IS NOT NULL")
+        {
+            return Err(Error::NoSuchSchema(schema.shown()));
+        }
+        schema.run_script("CREATE SCHEMA {q}");
+    }
+    schema.require_create()?;
+    refuse_occupied(&schema)?;
+    schema.run_script(TABLES);
+    schema.run_script(ADDITIONS);
+    register(&schema, "created", missing, "'{}'");
+    functions::declare(&schema, Existing::Refuse);
+    schema.run_script(COMMENTS);
+    Ok(())
+}
+
+/// Writes the queue's registry. `replaced` is an SQL expression.
+pub(super) fn register(schema: &Schema, origin: &str, made_schema: bool, replaced: &str) {
+    schema.run_script(&format!(
+        "INSERT INTO {{q}}._duroxide_queue (origin, layout, made_schema, replaced_functions)
+         VALUES ('{origin}', {LAYOUT}, {made_schema}, {replaced})"
+    ));
+}
+
+fn refuse_occupied(schema: &Schema) -> Result<()> {
+    if schema.has_table("_duroxide_queue") {
+        return Err(Error::QueueExists(schema.shown()));
+    }
+    if schema.has_table("_duroxide_migrations") {
+        return Err(Error::DuroxidePgExists(schema.shown()));
+    }
+    let rows = schema.query(
+        "SELECT o.name::text
+         FROM (SELECT c.relname AS name
+               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+               WHERE n.nspname = $1
+                 AND c.relname IN ('_duroxide_migrations', '_duroxide_queue', 'dead_letters', 'executions',
+                                   'history', 'instance_locks', 'instances', 'kv_delta', 'kv_store',
+                                   'orchestrator_queue', 'sessions', 'worker_queue')
+               UNION ALL
+               SELECT p.proname
+               FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+               WHERE n.nspname = $1
+                 AND p.proname IN ('fetch_orchestration_item', 'ack_orchestration_item', 'fetch_work_item',
+                                   'ack_worker', 'enqueue_orchestrator_work', 'enqueue_worker_work')) o
+         ORDER BY 1 LIMIT 1",
+    );
+    match rows.first().and_then(|row| row.text(1)) {
+        None => Ok(()),
+        Some(taken) => Err(Error::NameTaken {
+            schema: schema.shown(),
+            name: String::from_utf8_lossy(taken).into_owned(),
+        }),
+    }
+}

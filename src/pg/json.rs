@@ -1,0 +1,168 @@
+//! JSON as PostgreSQL reads it. Texts go in as bytes and come out as jsonb; PostgreSQL's own input
+//! functions decide what is JSON, so that what is refused here is what it would refuse.
+
+use crate::error::Error;
+use crate::json::certainly_one_value;
+use crate::pg::values::JsonbBuf;
+use core::ffi::CStr;
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+use std::ffi::CString;
+use std::panic::AssertUnwindSafe;
+
+/// Why a text is not one JSON value: PostgreSQL's message, its detail and SQLSTATE.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: PgSqlErrorCode,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    /// The SQLSTATE as five characters (elog.h: `PGUNSIXBIT`).
+    pub(crate) fn sqlstate(&self) -> String {
+        let code = self.code as i32;
+        (0..5).map(|place| char::from(((code >> (6 * place)) & 0x3f) as u8 + b'0')).collect()
+    }
+}
+
+/// The largest text that one varlena can hold (`MaxAllocSize`), less its header.
+const MAX_TEXT: usize = 0x3fff_ffff - 16;
+
+/// Which of PostgreSQL's two JSON types decides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Syntax only: `\u0000` and unpaired surrogates pass, for texts that are delivered as text.
+    Json,
+    /// What jsonb can hold.
+    Jsonb,
+}
+
+/// Checks that `text` is one JSON value.
+pub(crate) fn check(text: &[u8], form: Form) -> Result<(), Refusal> {
+    if certainly_one_value(text) {
+        return Ok(());
+    }
+    parse(text, form).map(drop)
+}
+
+/// One jsonb array of texts that are each one JSON value; the first that is not is told by its
+/// index. `Ok(Err(..))` when each is fine and the whole is too large for jsonb.
+pub(crate) fn array_of(texts: &[&[u8]]) -> Result<JsonbBuf, Unfit> {
+    for (index, text) in texts.iter().enumerate() {
+        pgrx::check_for_interrupts!();
+        check(text, Form::Jsonb).map_err(|refusal| Unfit::Element(index, refusal))?;
+    }
+    let mut joined = Vec::with_capacity(texts.iter().map(|text| text.len() + 1).sum::<usize>() + 2);
+    joined.push(b'[');
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            joined.push(b',');
+        }
+        joined.extend_from_slice(text);
+    }
+    joined.push(b']');
+    parse(&joined, Form::Jsonb).map_err(Unfit::Whole)
+}
+
+/// Why texts cannot be one jsonb array.
+#[derive(Debug)]
+pub(crate) enum Unfit {
+    /// The text of this index is not one JSON value.
+    Element(usize, Refusal),
+    /// Each is, but jsonb cannot hold them all.
+    Whole(Refusal),
+}
+
+/// A text of our own as jsonb.
+pub(crate) fn of_text(text: &str) -> JsonbBuf {
+    parse(text.as_bytes(), Form::Jsonb).expect("a JSON text of our own is JSON")
+}
+
+/// A message as a JSON string. What is not ASCII becomes `?`: it may not exist in the encoding of
+/// the database.
+pub(crate) fn quoted(message: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in message.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            ' '..='~' => quoted.push(character),
+            _ => quoted.push('?'),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Runs PostgreSQL's input function on `text`.
+fn parse(text: &[u8], form: Form) -> Result<JsonbBuf, Refusal> {
+    if text.len() > MAX_TEXT {
+        return Err(Refusal {
+            code: PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message: format!("{} bytes of JSON are more than one value can hold", text.len()),
+        });
+    }
+    let text = CString::new(text).expect("a text of PostgreSQL holds no NUL byte");
+    // SAFETY: reads a global.
+    let context = unsafe { pg_sys::CurrentMemoryContext };
+    // The input functions only parse: they hold no lock, buffer or reference that an error would
+    // leave behind, so an error of theirs can be caught without a subtransaction.
+    PgTryBuilder::new(AssertUnwindSafe(|| Ok(call_input(&text, form))))
+        .catch_others(|error| {
+            // SAFETY: the context that was current when the call began, and still exists.
+            unsafe { pg_sys::CurrentMemoryContext = context };
+            Err(refusal_of(error))
+        })
+        .execute()
+}
+
+fn call_input(text: &CStr, form: Form) -> JsonbBuf {
+    // SAFETY: both take one C string. The result is copied, and both it and the parser's scratch
+    // memory are freed with the temporary context.
+    unsafe {
+        let scratch = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            c"duroxide_queue json".as_ptr(),
+            pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        );
+        let outer = pg_sys::MemoryContextSwitchTo(scratch);
+        let input: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum = match form {
+            Form::Json => pg_sys::json_in,
+            Form::Jsonb => pg_sys::jsonb_in,
+        };
+        let value = pgrx::direct_function_call_as_datum(input, &[Some(pg_sys::Datum::from(text.as_ptr()))]);
+        let value = value.expect("an input function returns a value");
+        let copy = JsonbBuf::copy(value);
+        pg_sys::MemoryContextSwitchTo(outer);
+        pg_sys::MemoryContextDelete(scratch);
+        copy
+    }
+}
+
+/// An error that speaks of the text is a refusal; a cancel, or memory that ran out, goes on up.
+fn refusal_of(error: CaughtError) -> Refusal {
+    let CaughtError::PostgresError(ref report) = error else { error.rethrow() };
+    let code = report.sql_error_code();
+    match code {
+        PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION
+        | PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER
+        | PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE
+        | PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE
+        | PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED
+        | PgSqlErrorCode::ERRCODE_STATEMENT_TOO_COMPLEX => {
+            let message = match report.detail() {
+                Some(detail) => format!("{}: {detail}", report.message()),
+                None => report.message().to_string(),
+            };
+            Refusal { code, message }
+        }
+        _ => error.rethrow(),
+    }
+}
+
+/// Refuses an argument that could never be delivered, and says which and why.
+pub(crate) fn guard(argument: &'static str, text: &[u8], form: Form) -> Result<(), Error> {
+    check(text, form).map_err(|refusal| Error::Undeliverable { argument, refusal })
+}

@@ -1,0 +1,11 @@
+//! The fence: every `unsafe` block and every use of `pg_sys` of this crate is below here.
+
+pub(crate) mod advisory;
+pub(crate) mod identity;
+pub(crate) mod json;
+pub(crate) mod namespace;
+pub(crate) mod planner;
+pub(crate) mod probe;
+pub(crate) mod server_clock;
+pub(crate) mod spi;
+pub(crate) mod values;

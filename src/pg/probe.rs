@@ -1,0 +1,71 @@
+//! Looks for a lock row that another transaction is inserting right now.
+//!
+//! An INSERT into a unique index waits for the transaction that has inserted the same key and not
+//! yet committed, ON CONFLICT or not (`_bt_check_unique` in nbtinsert.c), and no SQL can ask first.
+//! Sessions that take the instance's key never meet here; one that ignores the key does, and a
+//! claim must not wait for it.
+
+use crate::pg::values;
+use core::ffi::CStr;
+use pgrx::pg_sys;
+
+/// True if the primary key of `table`, a text, holds an entry for `value` that this transaction
+/// cannot see as settled: being inserted, or deleted, by a transaction that is still running.
+pub(crate) fn in_flight(schema: pg_sys::Oid, table: &CStr, value: &[u8]) -> bool {
+    // SAFETY: opens, scans and closes as genam.h asks; an error in between aborts the transaction,
+    // whose resource owner closes what is open. The dirty snapshot lives on this stack frame and
+    // outlives the scan that writes to it.
+    unsafe {
+        let table = pg_sys::get_relname_relid(table.as_ptr(), schema);
+        let value = values::new_text(value);
+        let heap = pg_sys::table_open(table, pg_sys::RowExclusiveLock as i32);
+        let index_oid = pg_sys::RelationGetPrimaryKeyIndex(
+            heap,
+            #[cfg(feature = "pg18")]
+            false,
+        );
+        if index_oid == pg_sys::InvalidOid {
+            pg_sys::table_close(heap, pg_sys::NoLock as i32);
+            return false;
+        }
+        let index = pg_sys::index_open(index_oid, pg_sys::AccessShareLock as i32);
+        let mut snapshot = pg_sys::SnapshotData {
+            snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
+            ..Default::default()
+        };
+        let mut key = pg_sys::ScanKeyData::default();
+        pg_sys::ScanKeyEntryInitialize(
+            &mut key,
+            0,
+            1,
+            pg_sys::BTEqualStrategyNumber as u16,
+            pg_sys::InvalidOid,
+            *(*index).rd_indcollation,
+            pg_sys::Oid::from(pg_sys::F_TEXTEQ),
+            value,
+        );
+        let scan = pg_sys::index_beginscan(
+            heap,
+            index,
+            &mut snapshot,
+            #[cfg(feature = "pg18")]
+            core::ptr::null_mut(),
+            1,
+            0,
+        );
+        pg_sys::index_rescan(scan, &mut key, 1, core::ptr::null_mut(), 0);
+        let slot = pg_sys::table_slot_create(heap, core::ptr::null_mut());
+
+        let mut found = false;
+        while !found && pg_sys::index_getnext_slot(scan, pg_sys::ScanDirection::ForwardScanDirection, slot) {
+            found = snapshot.xmin != pg_sys::InvalidTransactionId
+                || snapshot.xmax != pg_sys::InvalidTransactionId;
+        }
+
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+        pg_sys::index_endscan(scan);
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::table_close(heap, pg_sys::NoLock as i32);
+        found
+    }
+}

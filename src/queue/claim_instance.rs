@@ -1,0 +1,321 @@
+//! Claims an instance with all its visible messages, under a lease.
+//!
+//! The claim waits for nobody: keys are only tried, rows are locked with SKIP LOCKED, and a lock
+//! row is inserted only after a look at whether somebody else is inserting it. An instance counts
+//! as claimed when its key is held, a snapshot taken after that shows no lease and at least one
+//! message, and every such message could be locked; otherwise nothing was written.
+
+use crate::clock::{Clock, visible_until};
+use crate::db::{Db, Planning, Statement, types::*};
+use crate::error::{Error, Result};
+use crate::pg::advisory::Key;
+use crate::pg::json::{self, Form};
+use crate::pg::probe;
+use crate::pg::values::JsonbBuf;
+use crate::queue::{dead_letters, turn_input};
+use uuid::Uuid;
+
+/// Looks at the candidates at most this many times in one call; the next call has a fresh clock.
+const MAX_ROUNDS: u32 = 50;
+/// Candidates looked at in the first round; twice as many in each round after it.
+const FIRST_WINDOW: i64 = 8;
+const MAX_WINDOW: i64 = 256;
+/// Bytes of messages in one turn.
+const MAX_MESSAGE_BYTES: usize = 128 << 20;
+
+/// What a dispatcher asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) clock: Clock,
+    pub(crate) lock_timeout_ms: i64,
+    /// Least and greatest packed version of duroxide that the dispatcher runs. `None` runs all.
+    pub(crate) versions: Option<(i64, Option<i64>)>,
+}
+
+/// A claimed instance: one turn of work.
+#[derive(Debug)]
+pub(crate) struct ClaimedInstance {
+    pub(crate) instance_id: Vec<u8>,
+    pub(crate) orchestration_name: Vec<u8>,
+    pub(crate) orchestration_version: Vec<u8>,
+    pub(crate) execution_id: i64,
+    pub(crate) history: JsonbBuf,
+    pub(crate) messages: JsonbBuf,
+    pub(crate) lock_token: String,
+    pub(crate) attempt_count: i32,
+    pub(crate) kv_snapshot: JsonbBuf,
+}
+
+/// A new lock token.
+pub(crate) fn new_lock_token() -> String {
+    format!("lock_{}", Uuid::new_v4())
+}
+
+/// Claims the first free instance in order of (visible_at, id) of its messages.
+pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance>> {
+    let mut passed_over: Vec<Vec<u8>> = Vec::new();
+    for round in 0..MAX_ROUNDS {
+        let window = (FIRST_WINDOW << round.min(8)).min(MAX_WINDOW);
+        let candidates = candidates(db, request, &passed_over, window)?;
+        if candidates.is_empty() {
+            return Ok(None);
+        }
+        for (instance_id, key) in candidates {
+            pgrx::check_for_interrupts!();
+            if passed_over.contains(&instance_id) {
+                continue;
+            }
+            if key.try_lock() {
+                if let Some(claimed) = claim_under_key(db, request, &instance_id)? {
+                    return Ok(Some(claimed));
+                }
+                key.unlock();
+            }
+            passed_over.push(instance_id);
+        }
+    }
+    Ok(None)
+}
+
+/// Unclaimed messages are found by one partial index, those of expired leases by another, so
+/// neither live leases nor messages of the future are in the way. The lock row is asked as well:
+/// a message that came after the claim is itself unclaimed.
+static CANDIDATES: Statement = Statement {
+    text: "
+SELECT c.instance_id, pg_catalog.hashtext({key} || c.instance_id)::bigint
+FROM ((SELECT q.instance_id, q.visible_at, q.id
+       FROM {q}.orchestrator_queue q
+       WHERE q.lock_token IS NULL AND q.visible_at <= $1
+         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
+                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
+         AND q.instance_id <> ALL ($3)
+       ORDER BY q.visible_at, q.id
+       LIMIT $4)
+      UNION ALL
+      (SELECT q.instance_id, q.visible_at, q.id
+       FROM {q}.orchestrator_queue q
+       WHERE q.lock_token IS NOT NULL AND q.locked_until <= $2 AND (q.visible_at <= $1) IS TRUE
+         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
+                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
+         AND q.instance_id <> ALL ($3)
+       ORDER BY q.locked_until, q.id
+       LIMIT $4)) c
+ORDER BY c.visible_at, c.id",
+    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// The same for a dispatcher that runs only some versions. An execution without a version runs
+/// anywhere. Versions are packed in bigint: a version that int4 arithmetic cannot pack must not
+/// make every fetch fail.
+static CANDIDATES_BY_VERSION: Statement = Statement {
+    text: "
+SELECT c.instance_id, pg_catalog.hashtext({key} || c.instance_id)::bigint
+FROM ((SELECT q.instance_id, q.visible_at, q.id
+       FROM {q}.orchestrator_queue q
+       LEFT JOIN {q}.instances i ON i.instance_id = q.instance_id
+       LEFT JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+       WHERE q.lock_token IS NULL AND q.visible_at <= $1
+         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
+                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
+         AND q.instance_id <> ALL ($3)
+         AND (e.duroxide_version_major IS NULL
+              OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                 + e.duroxide_version_patch BETWEEN $5 AND $6)
+       ORDER BY q.visible_at, q.id
+       LIMIT $4)
+      UNION ALL
+      (SELECT q.instance_id, q.visible_at, q.id
+       FROM {q}.orchestrator_queue q
+       LEFT JOIN {q}.instances i ON i.instance_id = q.instance_id
+       LEFT JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+       WHERE q.lock_token IS NOT NULL AND q.locked_until <= $2 AND (q.visible_at <= $1) IS TRUE
+         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
+                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
+         AND q.instance_id <> ALL ($3)
+         AND (e.duroxide_version_major IS NULL
+              OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                 + e.duroxide_version_patch BETWEEN $5 AND $6)
+       ORDER BY q.locked_until, q.id
+       LIMIT $4)) c
+ORDER BY c.visible_at, c.id",
+    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// Instances with something to claim, first first; one with several messages may come repeatedly.
+fn candidates(
+    db: &Db,
+    request: &Request,
+    passed_over: &[Vec<u8>],
+    window: i64,
+) -> Result<Vec<(Vec<u8>, Key)>> {
+    let now_ms = request.clock.now_ms()?;
+    let passed_over: Vec<&[u8]> = passed_over.iter().map(Vec::as_slice).collect();
+    let common = [visible_until(now_ms).into(), now_ms.into(), passed_over.as_slice().into(), window.into()];
+    let rows = match request.versions {
+        None => db.query(&CANDIDATES, &common),
+        Some((least, greatest)) => {
+            let [visible, now, passed, limit] = common;
+            db.query(&CANDIDATES_BY_VERSION, &[visible, now, passed, limit, least.into(), greatest.into()])
+        }
+    };
+    Ok(rows.iter().filter_map(|row| Some((row.text(1)?.to_vec(), Key(row.int8(2)?)))).collect())
+}
+
+/// Locks what there is to claim. Counting apart from locking tells whether a row was skipped: a
+/// message that another session holds back must come before the ones behind it, so the instance
+/// is contended then. `IS TRUE` keeps visible_at out of the index conditions, so that the plan can
+/// only go by instance.
+static LOCK_MESSAGES: Statement = Statement {
+    text: "
+SELECT q.id, q.work_item, v.messages, v.lock_row
+FROM {q}.orchestrator_queue q,
+     (SELECT (SELECT pg_catalog.count(*) FROM {q}.orchestrator_queue a
+              WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
+                AND (a.lock_token IS NULL OR a.locked_until <= $3)) AS messages,
+             EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lock_row
+      OFFSET 0) v
+WHERE q.instance_id = $1 AND (q.visible_at <= $2) IS TRUE
+  AND (q.lock_token IS NULL OR q.locked_until <= $3)
+  AND NOT EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1 AND l.locked_until > $3)
+FOR UPDATE OF q SKIP LOCKED",
+    parameters: &[TEXT, TIMESTAMPTZ, INT8],
+    planning: Planning::ByIndex,
+};
+
+/// Writes the lease where there is no lock row yet.
+static LEASE_ANEW: Statement = Statement {
+    text: "
+WITH lease AS (
+  INSERT INTO {q}.instance_locks (instance_id, lock_token, locked_until, locked_at)
+  VALUES ($1, $2, $3, $4)
+  ON CONFLICT (instance_id) DO NOTHING
+  RETURNING lock_token
+), marked AS (
+  UPDATE {q}.orchestrator_queue q
+  SET lock_token = $2, locked_until = $3, attempt_count = q.attempt_count + 1
+  FROM lease
+  WHERE q.id = ANY ($5)
+  RETURNING q.attempt_count
+)
+SELECT pg_catalog.max(attempt_count) FROM marked",
+    parameters: &[TEXT, TEXT, INT8, INT8, INT8S],
+    planning: Planning::ByIndex,
+};
+
+/// Writes the lease over one that has expired, unless somebody holds its row.
+static LEASE_AGAIN: Statement = Statement {
+    text: "
+WITH expired AS (
+  SELECT l.instance_id FROM {q}.instance_locks l
+  WHERE l.instance_id = $1 AND l.locked_until <= $4
+  FOR UPDATE SKIP LOCKED
+), lease AS (
+  UPDATE {q}.instance_locks l
+  SET lock_token = $2, locked_until = $3, locked_at = $4
+  FROM expired
+  WHERE l.instance_id = expired.instance_id
+  RETURNING l.lock_token
+), marked AS (
+  UPDATE {q}.orchestrator_queue q
+  SET lock_token = $2, locked_until = $3, attempt_count = q.attempt_count + 1
+  FROM lease
+  WHERE q.id = ANY ($5)
+  RETURNING q.attempt_count
+)
+SELECT pg_catalog.max(attempt_count) FROM marked",
+    parameters: &[TEXT, TEXT, INT8, INT8, INT8S],
+    planning: Planning::ByIndex,
+};
+
+/// Claims one instance whose key is held. `None`: there is nothing to claim, or somebody who does
+/// not keep to the key is in the way; nothing was written then.
+fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Option<ClaimedInstance>> {
+    let now_ms = request.clock.now_ms()?;
+    let rows = db.query(&LOCK_MESSAGES, &[instance_id.into(), visible_until(now_ms).into(), now_ms.into()]);
+    let Some(first) = rows.first() else { return Ok(None) };
+    if first.int8(3) != Some(rows.len() as i64) {
+        return Ok(None);
+    }
+    let has_lock_row = first.bool(4) == Some(true);
+
+    let mut messages: Vec<(i64, &[u8])> = Vec::with_capacity(rows.len());
+    let mut undeliverable = Vec::new();
+    for row in rows.iter() {
+        pgrx::check_for_interrupts!();
+        let (Some(id), Some(work_item)) = (row.int8(1), row.text(2)) else { continue };
+        match json::check(work_item, Form::Jsonb) {
+            Ok(()) => messages.push((id, work_item)),
+            Err(refusal) => undeliverable.push((id, refusal)),
+        }
+    }
+    messages.sort_unstable_by_key(|&(id, _)| id);
+    keep_what_fits(&mut messages);
+    if messages.is_empty() {
+        dead_letters::bury_messages(db, now_ms, &undeliverable)?;
+        return Ok(None);
+    }
+
+    let ids: Vec<i64> = messages.iter().map(|&(id, _)| id).collect();
+    let lock_token = new_lock_token();
+    let Some(attempt_count) = lease(db, request, instance_id, &lock_token, has_lock_row, &ids)? else {
+        return Ok(None);
+    };
+    dead_letters::bury_messages(db, now_ms, &undeliverable)?;
+
+    let texts: Vec<&[u8]> = messages.iter().map(|&(_, work_item)| work_item).collect();
+    let input = turn_input::load(db, instance_id, &texts)?;
+    Ok(Some(ClaimedInstance {
+        instance_id: instance_id.to_vec(),
+        orchestration_name: input.orchestration_name,
+        orchestration_version: input.orchestration_version,
+        execution_id: input.execution_id,
+        history: input.history,
+        messages: input.messages,
+        lock_token,
+        attempt_count,
+        kv_snapshot: input.kv_snapshot,
+    }))
+}
+
+/// jsonb holds less than 256 MB in one array; what is behind that waits for the next turn.
+fn keep_what_fits(messages: &mut Vec<(i64, &[u8])>) {
+    let mut bytes = 0;
+    let fit = messages.iter().take_while(|(_, text)| {
+        bytes += text.len();
+        bytes <= MAX_MESSAGE_BYTES
+    });
+    let fit = fit.count().max(1);
+    messages.truncate(fit);
+}
+
+/// Writes the lease and marks the messages; returns the highest attempt count among them.
+fn lease(
+    db: &Db,
+    request: &Request,
+    instance_id: &[u8],
+    lock_token: &str,
+    has_lock_row: bool,
+    ids: &[i64],
+) -> Result<Option<i32>> {
+    let statement = if has_lock_row {
+        &LEASE_AGAIN
+    } else if probe::in_flight(db.schema(), c"instance_locks", instance_id) {
+        return Ok(None);
+    } else {
+        &LEASE_ANEW
+    };
+    let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
+    let rows = db.query(
+        statement,
+        &[
+            instance_id.into(),
+            lock_token.as_bytes().into(),
+            until_ms.into(),
+            request.clock.now_ms()?.into(),
+            ids.into(),
+        ],
+    );
+    rows.first().map_or(Err(Error::InvalidLockToken), |row| Ok(row.int4(1)))
+}

@@ -1,0 +1,20 @@
+//! The operations on a queue: typed in, typed out, each with the SQL that it runs.
+
+pub(crate) mod ack_turn;
+pub(crate) mod ack_work_item;
+pub(crate) mod claim_instance;
+pub(crate) mod claim_work_item;
+pub(crate) mod cleanup;
+pub(crate) mod custom_status;
+pub(crate) mod dead_letters;
+pub(crate) mod deletion;
+pub(crate) mod enqueue;
+pub(crate) mod history;
+pub(crate) mod inspect;
+pub(crate) mod instance_lease;
+pub(crate) mod kv;
+pub(crate) mod metrics;
+pub(crate) mod pruning;
+pub(crate) mod sessions;
+pub(crate) mod turn_input;
+pub(crate) mod work_item_lease;

@@ -1,0 +1,172 @@
+//! What a turn starts from: messages, history, metadata and key-value snapshot of an instance.
+
+use crate::db::{Db, Planning, Statement, types::*};
+use crate::error::Result;
+use crate::pg::json::{self, Unfit};
+use crate::pg::spi::Rows;
+use crate::pg::values::JsonbBuf;
+
+/// The input of one turn.
+#[derive(Debug)]
+pub(crate) struct TurnInput {
+    pub(crate) orchestration_name: Vec<u8>,
+    pub(crate) orchestration_version: Vec<u8>,
+    pub(crate) execution_id: i64,
+    pub(crate) history: JsonbBuf,
+    pub(crate) messages: JsonbBuf,
+    pub(crate) kv_snapshot: JsonbBuf,
+}
+
+/// Loads the input of a turn whose messages, each one JSON value, are `messages` in order.
+pub(crate) fn load(db: &Db, instance_id: &[u8], messages: &[&[u8]]) -> Result<TurnInput> {
+    let messages = match json::array_of(messages) {
+        Ok(array) => array,
+        Err(unfit) => explanation("messages", &unfit, None)?,
+    };
+    let kv_snapshot = kv_snapshot(db, instance_id)?;
+    let rows = db.query(&METADATA, &[instance_id.into()]);
+    match rows.first() {
+        Some(row) => {
+            let execution_id = row.int8(3).unwrap_or(1);
+            let events = db.query(&HISTORY, &[instance_id.into(), execution_id.into()]);
+            Ok(TurnInput {
+                orchestration_name: row.text(1).unwrap_or(b"Unknown").to_vec(),
+                orchestration_version: row.text(2).unwrap_or(b"unknown").to_vec(),
+                execution_id,
+                history: history(&events)?,
+                messages,
+                kv_snapshot,
+            })
+        }
+        None => without_metadata(db, instance_id, messages, kv_snapshot),
+    }
+}
+
+static METADATA: Statement = Statement {
+    text: "
+SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id
+FROM {q}.instances i
+WHERE i.instance_id = $1",
+    parameters: &[TEXT],
+    planning: Planning::ByIndex,
+};
+
+static HISTORY: Statement = Statement {
+    text: "
+SELECT h.event_data, h.execution_id, h.event_id
+FROM {q}.history h
+WHERE h.instance_id = $1 AND h.execution_id = $2
+ORDER BY h.event_id",
+    parameters: &[TEXT, INT8],
+    planning: Planning::ByIndex,
+};
+
+static HISTORY_OF_ALL_EXECUTIONS: Statement = Statement {
+    text: "
+SELECT h.event_data, h.execution_id, h.event_id
+FROM {q}.history h
+WHERE h.instance_id = $1
+ORDER BY h.execution_id, h.event_id",
+    parameters: &[TEXT],
+    planning: Planning::ByIndex,
+};
+
+/// The snapshot comes from the store alone: the delta is what the running execution has changed,
+/// and its history tells that already. Sized before it is built, since a snapshot that jsonb cannot
+/// hold must not make the claim fail again and again.
+static KV_SNAPSHOT: Statement = Statement {
+    text: "
+SELECT CASE WHEN s.bytes <= 200000000 THEN
+         (SELECT coalesce(pg_catalog.jsonb_object_agg(
+                   k.key,
+                   pg_catalog.jsonb_build_object('value', k.value, 'last_updated_at_ms', k.last_updated_at_ms)),
+                 '{}'::jsonb)
+          FROM {q}.kv_store k WHERE k.instance_id = $1)
+       ELSE
+         pg_catalog.to_jsonb('the key-value store of this instance has ' || s.bytes
+                             || ' bytes, more than a snapshot can hold')
+       END
+FROM (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(k.key) + pg_catalog.octet_length(k.value)), 0) AS bytes
+      FROM {q}.kv_store k WHERE k.instance_id = $1
+      OFFSET 0) s",
+    parameters: &[TEXT],
+    planning: Planning::ByIndex,
+};
+
+fn kv_snapshot(db: &Db, instance_id: &[u8]) -> Result<JsonbBuf> {
+    let rows = db.query(&KV_SNAPSHOT, &[instance_id.into()]);
+    Ok(rows.first().and_then(|row| row.jsonb(1)).expect("an aggregate returns one row"))
+}
+
+/// The events as one array; or, where that cannot be, an object that says why. A client cannot
+/// read the object as a list of events, so it treats the instance as poisoned: attempts are
+/// counted, and it fails in the end with this as the reason, while the others run on.
+fn history(events: &Rows<'_>) -> Result<JsonbBuf> {
+    let texts: Vec<&[u8]> = events.iter().map(|row| row.text(1).unwrap_or_default()).collect();
+    match json::array_of(&texts) {
+        Ok(array) => Ok(array),
+        Err(unfit) => {
+            let event = match unfit {
+                Unfit::Element(index, _) => events.iter().nth(index).map(|row| (row.int8(2), row.int8(3))),
+                Unfit::Whole(_) => None,
+            };
+            explanation("history", &unfit, event)
+        }
+    }
+}
+
+/// A JSON object that says what cannot be delivered, and why.
+fn explanation(what: &str, unfit: &Unfit, event: Option<(Option<i64>, Option<i64>)>) -> Result<JsonbBuf> {
+    let (Unfit::Element(_, refusal) | Unfit::Whole(refusal)) = unfit;
+    let reason = json::quoted(&refusal.message);
+    let text = match event {
+        Some((execution_id, event_id)) => format!(
+            r#"{{"undeliverable": "{what}", "execution_id": {}, "event_id": {}, "reason": {reason}}}"#,
+            execution_id.unwrap_or_default(),
+            event_id.unwrap_or_default(),
+        ),
+        None => format!(r#"{{"undeliverable": "{what}", "reason": {reason}}}"#),
+    };
+    Ok(json::of_text(&text))
+}
+
+/// An instance without a row of its own is told by its first event, else by its first message.
+static NAMED_BY: Statement = Statement {
+    text: "
+SELECT coalesce(CASE n.source WHEN 'history' THEN h->>'name'
+                          WHEN 'nothing' THEN NULL
+                          ELSE m->>'orchestration' END, 'Unknown'),
+       coalesce(CASE n.source WHEN 'history' THEN h->>'version'
+                          WHEN 'nothing' THEN NULL
+                          ELSE m->>'version' END, 'unknown'),
+       CASE WHEN n.source = 'start' AND m->>'execution_id' ~ '^[0-9]{1,18}$'
+            THEN (m->>'execution_id')::bigint ELSE 1 END
+FROM (SELECT CASE WHEN $1->0 ? 'OrchestrationStarted' THEN 'history'
+                  WHEN $2->0 ? 'StartOrchestration' THEN 'start'
+                  WHEN $2->0 ? 'ContinueAsNew' THEN 'continue'
+                  ELSE 'nothing' END AS source,
+             $1->0->'OrchestrationStarted' AS h,
+             coalesce($2->0->'StartOrchestration', $2->0->'ContinueAsNew') AS m) n",
+    parameters: &[JSONB, JSONB],
+    planning: Planning::ByIndex,
+};
+
+fn without_metadata(
+    db: &Db,
+    instance_id: &[u8],
+    messages: JsonbBuf,
+    kv_snapshot: JsonbBuf,
+) -> Result<TurnInput> {
+    let events = db.query(&HISTORY_OF_ALL_EXECUTIONS, &[instance_id.into()]);
+    let history = history(&events)?;
+    let rows = db.query(&NAMED_BY, &[(&history).into(), (&messages).into()]);
+    let row = rows.first().expect("a query without FROM returns one row");
+    Ok(TurnInput {
+        orchestration_name: row.text(1).unwrap_or_default().to_vec(),
+        orchestration_version: row.text(2).unwrap_or_default().to_vec(),
+        execution_id: row.int8(3).unwrap_or(1),
+        history,
+        messages,
+        kv_snapshot,
+    })
+}
