@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::pg::server_clock::{self, POSTGRES_EPOCH_US};
 use crate::pg::values::Timestamptz;
 use crate::settings;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// First and last microsecond of `timestamptz` (datatype/timestamp.h: `MIN_TIMESTAMP`, `END_TIMESTAMP`).
 const MIN_TIMESTAMP_US: i64 = -211_813_488_000_000_000;
@@ -33,6 +33,15 @@ impl Clock {
         self.caller_ms.checked_add(elapsed).ok_or(Error::NumberOutOfRange("p_now_ms"))
     }
 
+    /// How long it is until `end_ms`; `None` from then on.
+    pub(crate) fn left_until(&self, end_ms: i64) -> Result<Option<Duration>> {
+        let now_ms = self.now_ms()?;
+        let left_ms =
+            u64::try_from(i128::from(end_ms) - i128::from(now_ms)).ok().filter(|&left_ms| left_ms > 0);
+        // A century is as good as for ever, and Instant can hold it.
+        Ok(left_ms.map(|left_ms| Duration::from_millis(left_ms).min(Duration::from_secs(100 * 365 * 86_400))))
+    }
+
     /// Where a lease that is written now begins.
     pub(crate) fn lease_start_ms(&self) -> Result<i64> {
         let now = self.now_ms()?;
@@ -50,8 +59,9 @@ impl Clock {
 
 /// Milliseconds of the Unix epoch as `timestamptz`, exact to the millisecond.
 pub(crate) fn timestamptz(ms: i64) -> Result<Timestamptz> {
-    ms.checked_mul(1000)
-        .and_then(|us| us.checked_sub(POSTGRES_EPOCH_US))
+    // In 128 bits: the last years that timestamptz holds are beyond i64 in microseconds of the Unix epoch.
+    i64::try_from(i128::from(ms) * 1000 - i128::from(POSTGRES_EPOCH_US))
+        .ok()
         .filter(|us| (MIN_TIMESTAMP_US..END_TIMESTAMP_US).contains(us))
         .map(Timestamptz)
         .ok_or(Error::TimeOutOfRange(ms))

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::names::Names;
 use crate::pg::spi::{self, Rows, SavedPlan, Session, Value};
 use crate::pg::{namespace, planner};
+use crate::queue::scan_start;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -64,6 +65,7 @@ pub(crate) struct Queue {
     names: Names,
     plans: RefCell<HashMap<*const Statement, Rc<Plan>>>,
     last_used: Cell<u64>,
+    scan_memory: Cell<Option<scan_start::Memory>>,
 }
 
 thread_local! {
@@ -102,7 +104,14 @@ impl Queue {
 
     fn new(oid: pg_sys::Oid) -> Self {
         let name = namespace::name(oid).expect("a function that is being called has a schema");
-        Queue { oid, names: Names::of(&name), name, plans: RefCell::default(), last_used: Cell::new(0) }
+        Queue {
+            oid,
+            names: Names::of(&name),
+            name,
+            plans: RefCell::default(),
+            last_used: Cell::new(0),
+            scan_memory: Cell::new(None),
+        }
     }
 
     fn plan(&self, statement: &'static Statement) -> Rc<Plan> {
@@ -155,6 +164,11 @@ impl Db {
         let rows = planner::with_settings(statement.planning, || plan.saved.run(&self.session, arguments));
         plan.planned.set(true);
         rows
+    }
+
+    /// What this backend remembers of the queue's head.
+    pub(crate) fn scan_memory(&self) -> &Cell<Option<scan_start::Memory>> {
+        &self.queue.scan_memory
     }
 
     /// The OID of the queue's schema.

@@ -3,6 +3,7 @@
 //! Texts are part of the interface: duroxide-pg looks for phrases in them. Errors of PostgreSQL
 //! that pass through (23505, 40001, 40P01, 57014 and so on) keep their own code and are not here.
 
+use crate::pg::encoding;
 use crate::pg::json::Refusal;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -210,16 +211,25 @@ impl Error {
 
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> Self {
-        let report = ErrorReport::new(error.sqlstate(), error.message(), "duroxide_queue");
+        let report = ErrorReport::new(error.sqlstate(), sendable(error.message()), "duroxide_queue");
         match error.hint() {
-            Some(hint) => report.set_hint(hint),
+            Some(hint) => report.set_hint(sendable(hint)),
             None => report,
         }
     }
 }
 
-/// An id as it goes into a message. pgrx takes messages as UTF-8, so in a database of another
-/// encoding bytes that are not ASCII are shown as replacement characters.
+/// An id as text. One that is not UTF-8 is shown with replacement characters.
 fn shown(id: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(id)
+}
+
+/// A message as the server can send it. pgrx hands messages over in UTF-8; a server of another
+/// encoding would take them for its own and could fail with 22021 instead of the error itself, so
+/// there only ASCII is left.
+fn sendable(message: Cow<'static, str>) -> Cow<'static, str> {
+    if message.is_ascii() || encoding::is_utf8() {
+        return message;
+    }
+    message.chars().map(|character| if character.is_ascii() { character } else { '?' }).collect()
 }

@@ -27,7 +27,11 @@ pgrx::extension_sql_file!("../sql/duroxide_queue.sql", name = "duroxide_queue", 
 extern "C-unwind" fn _PG_init() {
     settings::define();
     pg::namespace::watch();
+    pg::commit_check::watch();
 }
+
+#[cfg(any(test, feature = "pg_test"))]
+mod server_tests;
 
 /// What `cargo pgrx test` asks for.
 #[cfg(test)]

@@ -68,7 +68,6 @@ fn latest_execution_id(
 
 /// One instance, with the state of its current execution.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the row is the contract's")]
 fn get_instance_info(
     p_instance_id: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
@@ -107,7 +106,6 @@ fn get_instance_info(
 
 /// One execution, with the number of its events.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the row is the contract's")]
 fn get_execution_info(
     p_instance_id: Option<Text>,
     p_execution_id: Option<i64>,
@@ -134,7 +132,6 @@ fn get_execution_info(
 
 /// Sizes of an instance.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the row is the contract's")]
 fn get_instance_stats(
     p_instance: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
@@ -177,7 +174,6 @@ fn get_queue_depths(
 
 /// Counts over the whole queue.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the row is the contract's")]
 fn get_system_metrics(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Result<

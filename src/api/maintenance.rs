@@ -13,7 +13,6 @@ use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
 /// Errors: P0001 `Instance ... is Running` without force, `Orphan detected` when a child would be left;
 /// 22004 when force is NULL.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the row is the contract's")]
 fn delete_instances_atomic(
     p_instance_ids: Option<TextArray>,
     p_force: Option<bool>,

@@ -3,6 +3,7 @@
 //! Their SQL declarations are in `sql/queue_functions.sql`, since each queue's schema has its own;
 //! here stand only the symbols, which must never go: a newer library serves older declarations.
 
+#![allow(clippy::type_complexity, clippy::too_many_arguments, reason = "the signatures are the contract's")]
 #![allow(clippy::result_large_err, reason = "pgrx raises an ErrorReport by value, once a call at most")]
 
 mod history;

@@ -13,7 +13,6 @@ use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
 ///
 /// Errors: 22004 when the lease is NULL, 22003 when its end is out of range.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the row is the contract's")]
 fn fetch_orchestration_item(
     p_now_ms: Option<i64>,
     p_lock_timeout_ms: Option<i64>,
@@ -65,7 +64,6 @@ fn fetch_orchestration_item(
 /// Errors: P0001 `Invalid lock token` when the lease is gone, expired or taken over; 22P02, 22P05 or
 /// 22003 when an event could never be delivered.
 #[pg_extern(sql = false)]
-#[allow(clippy::too_many_arguments, reason = "the signature is the contract's")]
 fn ack_orchestration_item(
     p_lock_token: Option<Text>,
     p_now_ms: Option<i64>,

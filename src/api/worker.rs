@@ -15,7 +15,6 @@ use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
 /// Errors: 22P02 when it is not JSON; 23502 when the item or the time is NULL; 22008 when the time is
 /// out of range.
 #[pg_extern(sql = false)]
-#[allow(clippy::too_many_arguments, reason = "the signature is the contract's")]
 fn enqueue_worker_work(
     p_work_item: Option<Text>,
     p_now_ms: Option<i64>,
@@ -42,7 +41,6 @@ fn enqueue_worker_work(
 ///
 /// Errors: 22004 when the lease is NULL, 22003 when its end is out of range.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity, reason = "the row is the contract's")]
 fn fetch_work_item(
     p_now_ms: Option<i64>,
     p_lock_timeout_ms: Option<i64>,

@@ -1,6 +1,8 @@
 //! The fence: every `unsafe` block and every use of `pg_sys` of this crate is below here.
 
 pub(crate) mod advisory;
+pub(crate) mod commit_check;
+pub(crate) mod encoding;
 pub(crate) mod identity;
 pub(crate) mod json;
 pub(crate) mod namespace;

@@ -6,9 +6,11 @@
 use crate::clock::{Clock, timestamptz};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
+use crate::pg::commit_check;
 use crate::pg::json::{self, Form};
 use crate::pg::values::{Jsonb, Text, Timestamptz};
 use crate::queue::{instance_lease, kv};
+use std::time::Instant;
 
 /// What a dispatcher hands in.
 #[derive(Clone, Copy)]
@@ -64,9 +66,8 @@ pub(crate) fn acknowledge(db: &Db, turn: &Turn, clock: Clock, caller_ms: i64) ->
         db.query(&ENQUEUE_MESSAGES, &[turn.orchestrator_items.into(), now.into(), instance.into()]);
     }
 
-    if clock.now_ms()? >= locked_until_ms {
-        return Err(Error::InvalidLockToken);
-    }
+    let left = clock.left_until(locked_until_ms)?.ok_or(Error::InvalidLockToken)?;
+    commit_check::require_live_until_commit(Instant::now() + left);
     Ok(())
 }
 

@@ -11,8 +11,11 @@ use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form};
 use crate::pg::probe;
+use crate::pg::spi::Rows;
 use crate::pg::values::JsonbBuf;
+use crate::queue::scan_start::{self, ScanStart};
 use crate::queue::{dead_letters, turn_input};
+use std::time::Instant;
 use uuid::Uuid;
 
 /// Looks at the candidates at most this many times in one call; the next call has a fresh clock.
@@ -77,18 +80,30 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
     Ok(None)
 }
 
-/// Unclaimed messages are found by one partial index, those of expired leases by another, so
-/// neither live leases nor messages of the future are in the way. The lock row is asked as well:
-/// a message that came after the claim is itself unclaimed.
+/// Three ways to a candidate, one a branch, each by an index of its own.
+///
+/// Unclaimed messages, in order; messages of expired leases; and, for a scan that does not start at
+/// the head (see `scan_start`), what has been enqueued before its start since. Live leases and
+/// messages of the future are in none of them. The lock row is asked as well: a message that came
+/// after the claim is itself unclaimed. A dispatcher that runs only some versions passes over
+/// instances that are pinned to others; versions are packed as bigint, so that one which integer
+/// arithmetic cannot pack does not make every fetch fail.
 static CANDIDATES: Statement = Statement {
     text: "
-SELECT c.instance_id, pg_catalog.hashtext({key} || c.instance_id)::bigint
+SELECT c.instance_id, pg_catalog.hashtext({key} || c.instance_id)::bigint, c.visible_at, c.id
 FROM ((SELECT q.instance_id, q.visible_at, q.id
        FROM {q}.orchestrator_queue q
-       WHERE q.lock_token IS NULL AND q.visible_at <= $1
+       WHERE q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($5, $6)
          AND NOT EXISTS (SELECT FROM {q}.instance_locks l
                          WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
          AND q.instance_id <> ALL ($3)
+         AND ($8 IS NULL OR NOT EXISTS (
+               SELECT FROM {q}.instances i
+               JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+               WHERE i.instance_id = q.instance_id
+                 AND (e.duroxide_version_major IS NULL
+                      OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                         + e.duroxide_version_patch BETWEEN $8 AND $9) IS NOT TRUE))
        ORDER BY q.visible_at, q.id
        LIMIT $4)
       UNION ALL
@@ -98,48 +113,34 @@ FROM ((SELECT q.instance_id, q.visible_at, q.id
          AND NOT EXISTS (SELECT FROM {q}.instance_locks l
                          WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
          AND q.instance_id <> ALL ($3)
+         AND ($8 IS NULL OR NOT EXISTS (
+               SELECT FROM {q}.instances i
+               JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+               WHERE i.instance_id = q.instance_id
+                 AND (e.duroxide_version_major IS NULL
+                      OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                         + e.duroxide_version_patch BETWEEN $8 AND $9) IS NOT TRUE))
        ORDER BY q.locked_until, q.id
-       LIMIT $4)) c
-ORDER BY c.visible_at, c.id",
-    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8],
-    planning: Planning::InIndexOrder,
-};
-
-/// The same for a dispatcher that runs only some versions. An execution without a version runs
-/// anywhere. Versions are packed in bigint: a version that int4 arithmetic cannot pack must not
-/// make every fetch fail.
-static CANDIDATES_BY_VERSION: Statement = Statement {
-    text: "
-SELECT c.instance_id, pg_catalog.hashtext({key} || c.instance_id)::bigint
-FROM ((SELECT q.instance_id, q.visible_at, q.id
-       FROM {q}.orchestrator_queue q
-       LEFT JOIN {q}.instances i ON i.instance_id = q.instance_id
-       LEFT JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-       WHERE q.lock_token IS NULL AND q.visible_at <= $1
-         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
-                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
-         AND q.instance_id <> ALL ($3)
-         AND (e.duroxide_version_major IS NULL
-              OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                 + e.duroxide_version_patch BETWEEN $5 AND $6)
-       ORDER BY q.visible_at, q.id
        LIMIT $4)
       UNION ALL
       (SELECT q.instance_id, q.visible_at, q.id
        FROM {q}.orchestrator_queue q
-       LEFT JOIN {q}.instances i ON i.instance_id = q.instance_id
-       LEFT JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-       WHERE q.lock_token IS NOT NULL AND q.locked_until <= $2 AND (q.visible_at <= $1) IS TRUE
+       WHERE q.id > $7 AND q.lock_token IS NULL AND (q.visible_at <= $1) IS TRUE
+         AND ((q.visible_at, q.id) < ($5, $6)) IS TRUE
          AND NOT EXISTS (SELECT FROM {q}.instance_locks l
                          WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
          AND q.instance_id <> ALL ($3)
-         AND (e.duroxide_version_major IS NULL
-              OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                 + e.duroxide_version_patch BETWEEN $5 AND $6)
-       ORDER BY q.locked_until, q.id
+         AND ($8 IS NULL OR NOT EXISTS (
+               SELECT FROM {q}.instances i
+               JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+               WHERE i.instance_id = q.instance_id
+                 AND (e.duroxide_version_major IS NULL
+                      OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                         + e.duroxide_version_patch BETWEEN $8 AND $9) IS NOT TRUE))
+       ORDER BY q.id
        LIMIT $4)) c
 ORDER BY c.visible_at, c.id",
-    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8],
+    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, TIMESTAMPTZ, INT8, INT8, INT8, INT8],
     planning: Planning::InIndexOrder,
 };
 
@@ -150,17 +151,48 @@ fn candidates(
     passed_over: &[Vec<u8>],
     window: i64,
 ) -> Result<Vec<(Vec<u8>, Key)>> {
+    let start = scan_start::remembered(db);
+    let started = Instant::now();
+    let rows = query_candidates(db, request, passed_over, window, &start)?;
+    if start.is_whole_queue() {
+        let first = rows.first().and_then(|row| row.timestamptz(3).zip(row.int8(4)));
+        scan_start::remember(db, first, started.elapsed());
+    } else if rows.len() == 0 {
+        scan_start::forget(db);
+        let rows = query_candidates(db, request, passed_over, window, &ScanStart::WHOLE_QUEUE)?;
+        return Ok(keyed(&rows));
+    }
+    Ok(keyed(&rows))
+}
+
+fn query_candidates<'d>(
+    db: &'d Db,
+    request: &Request,
+    passed_over: &[Vec<u8>],
+    window: i64,
+    start: &ScanStart,
+) -> Result<Rows<'d>> {
     let now_ms = request.clock.now_ms()?;
     let passed_over: Vec<&[u8]> = passed_over.iter().map(Vec::as_slice).collect();
-    let common = [visible_until(now_ms).into(), now_ms.into(), passed_over.as_slice().into(), window.into()];
-    let rows = match request.versions {
-        None => db.query(&CANDIDATES, &common),
-        Some((least, greatest)) => {
-            let [visible, now, passed, limit] = common;
-            db.query(&CANDIDATES_BY_VERSION, &[visible, now, passed, limit, least.into(), greatest.into()])
-        }
-    };
-    Ok(rows.iter().filter_map(|row| Some((row.text(1)?.to_vec(), Key(row.int8(2)?)))).collect())
+    let (least, greatest) = request.versions.unzip();
+    Ok(db.query(
+        &CANDIDATES,
+        &[
+            visible_until(now_ms).into(),
+            now_ms.into(),
+            passed_over.as_slice().into(),
+            window.into(),
+            start.visible_at.into(),
+            start.id.into(),
+            start.known_id.into(),
+            least.into(),
+            greatest.flatten().into(),
+        ],
+    ))
+}
+
+fn keyed(rows: &Rows<'_>) -> Vec<(Vec<u8>, Key)> {
+    rows.iter().filter_map(|row| Some((row.text(1)?.to_vec(), Key(row.int8(2)?)))).collect()
 }
 
 /// Locks what there is to claim. Counting apart from locking tells whether a row was skipped: a

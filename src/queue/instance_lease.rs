@@ -8,7 +8,8 @@ use crate::clock::{self, Clock, timestamptz};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
-use crate::pg::values::Text;
+use crate::pg::values::{Text, Timestamptz};
+use crate::queue::scan_start;
 
 /// The instance that a lock token stands for.
 pub(crate) struct Leased {
@@ -108,10 +109,14 @@ pub(crate) fn abandon(
         &ABANDON,
         &[(&leased.instance_id).into(), lock_token.into(), visible_at.into(), ignore_attempt.into()],
     );
-    if released.len() == 0 { Err(Error::InvalidLockToken) } else { Ok(leased.instance_id) }
+    if released.len() == 0 {
+        return Err(Error::InvalidLockToken);
+    }
+    scan_start::forget(db);
+    Ok(leased.instance_id)
 }
 
-fn visible_after(now_ms: Option<i64>, delay_ms: i64) -> Result<crate::pg::values::Timestamptz> {
+fn visible_after(now_ms: Option<i64>, delay_ms: i64) -> Result<Timestamptz> {
     let now_ms = now_ms.ok_or(Error::NullArgument("p_now_ms"))?;
     timestamptz(now_ms.checked_add(delay_ms).ok_or(Error::NumberOutOfRange("p_delay_ms"))?)
 }
