@@ -88,38 +88,42 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
 /// after the claim is itself unclaimed. A dispatcher that runs only some versions passes over
 /// instances that are pinned to others; versions are packed as bigint, so that one which integer
 /// arithmetic cannot pack does not make every fetch fail.
+///
+/// What is asked of other tables is asked in scalar subqueries: they are run for each row, by
+/// primary key, whatever the statistics say. NOT EXISTS may become a join that reads all of
+/// `instance_locks`, or a hash of all executions.
 static CANDIDATES: Statement = Statement {
     text: "
 SELECT c.instance_id, pg_catalog.hashtext({key} || c.instance_id)::bigint, c.visible_at, c.id
 FROM ((SELECT q.instance_id, q.visible_at, q.id
        FROM {q}.orchestrator_queue q
        WHERE q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($5, $6)
-         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
-                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
+         AND (SELECT l.locked_until > $2 FROM {q}.instance_locks l
+              WHERE l.instance_id = q.instance_id) IS NOT TRUE
          AND q.instance_id <> ALL ($3)
-         AND ($8 IS NULL OR NOT EXISTS (
-               SELECT FROM {q}.instances i
-               JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-               WHERE i.instance_id = q.instance_id
-                 AND (e.duroxide_version_major IS NULL
-                      OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                         + e.duroxide_version_patch BETWEEN $8 AND $9) IS NOT TRUE))
+         AND ($8 IS NULL OR coalesce(
+               (SELECT (e.duroxide_version_major IS NULL
+                        OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                           + e.duroxide_version_patch BETWEEN $8 AND $9) IS TRUE
+                FROM {q}.instances i
+                JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+                WHERE i.instance_id = q.instance_id), true))
        ORDER BY q.visible_at, q.id
        LIMIT $4)
       UNION ALL
       (SELECT q.instance_id, q.visible_at, q.id
        FROM {q}.orchestrator_queue q
        WHERE q.lock_token IS NOT NULL AND q.locked_until <= $2 AND (q.visible_at <= $1) IS TRUE
-         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
-                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
+         AND (SELECT l.locked_until > $2 FROM {q}.instance_locks l
+              WHERE l.instance_id = q.instance_id) IS NOT TRUE
          AND q.instance_id <> ALL ($3)
-         AND ($8 IS NULL OR NOT EXISTS (
-               SELECT FROM {q}.instances i
-               JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-               WHERE i.instance_id = q.instance_id
-                 AND (e.duroxide_version_major IS NULL
-                      OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                         + e.duroxide_version_patch BETWEEN $8 AND $9) IS NOT TRUE))
+         AND ($8 IS NULL OR coalesce(
+               (SELECT (e.duroxide_version_major IS NULL
+                        OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                           + e.duroxide_version_patch BETWEEN $8 AND $9) IS TRUE
+                FROM {q}.instances i
+                JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+                WHERE i.instance_id = q.instance_id), true))
        ORDER BY q.locked_until, q.id
        LIMIT $4)
       UNION ALL
@@ -127,16 +131,16 @@ FROM ((SELECT q.instance_id, q.visible_at, q.id
        FROM {q}.orchestrator_queue q
        WHERE q.id > $7 AND q.lock_token IS NULL AND (q.visible_at <= $1) IS TRUE
          AND ((q.visible_at, q.id) < ($5, $6)) IS TRUE
-         AND NOT EXISTS (SELECT FROM {q}.instance_locks l
-                         WHERE l.instance_id = q.instance_id AND l.locked_until > $2)
+         AND (SELECT l.locked_until > $2 FROM {q}.instance_locks l
+              WHERE l.instance_id = q.instance_id) IS NOT TRUE
          AND q.instance_id <> ALL ($3)
-         AND ($8 IS NULL OR NOT EXISTS (
-               SELECT FROM {q}.instances i
-               JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-               WHERE i.instance_id = q.instance_id
-                 AND (e.duroxide_version_major IS NULL
-                      OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                         + e.duroxide_version_patch BETWEEN $8 AND $9) IS NOT TRUE))
+         AND ($8 IS NULL OR coalesce(
+               (SELECT (e.duroxide_version_major IS NULL
+                        OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                           + e.duroxide_version_patch BETWEEN $8 AND $9) IS TRUE
+                FROM {q}.instances i
+                JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+                WHERE i.instance_id = q.instance_id), true))
        ORDER BY q.id
        LIMIT $4)) c
 ORDER BY c.visible_at, c.id",

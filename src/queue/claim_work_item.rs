@@ -105,9 +105,8 @@ FROM ((SELECT w.id, w.session_id, w.visible_at
                      ELSE true END
          AND (w.session_id IS NULL
               OR ($5 IS NOT NULL
-                  AND NOT EXISTS (SELECT FROM {q}.sessions s
-                                  WHERE s.session_id = w.session_id AND s.locked_until > $2
-                                    AND s.worker_id <> $5)))
+                  AND (SELECT s.locked_until > $2 AND s.worker_id <> $5 FROM {q}.sessions s
+                       WHERE s.session_id = w.session_id) IS NOT TRUE))
          AND w.id <> ALL ($3)
        ORDER BY w.visible_at, w.id
        LIMIT $4)
@@ -121,9 +120,8 @@ FROM ((SELECT w.id, w.session_id, w.visible_at
                      ELSE true END
          AND (w.session_id IS NULL
               OR ($5 IS NOT NULL
-                  AND NOT EXISTS (SELECT FROM {q}.sessions s
-                                  WHERE s.session_id = w.session_id AND s.locked_until > $2
-                                    AND s.worker_id <> $5)))
+                  AND (SELECT s.locked_until > $2 AND s.worker_id <> $5 FROM {q}.sessions s
+                       WHERE s.session_id = w.session_id) IS NOT TRUE))
          AND w.id <> ALL ($3)
        ORDER BY w.locked_until, w.id
        LIMIT $4)) c

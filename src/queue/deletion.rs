@@ -27,8 +27,9 @@ static RUNNING: Statement = Statement {
     text: "
 SELECT i.instance_id
 FROM {q}.instances i
-JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-WHERE i.instance_id = ANY ($1) AND e.status = 'Running'
+WHERE i.instance_id = ANY ($1)
+  AND (SELECT e.status FROM {q}.executions e
+       WHERE e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id) = 'Running'
 LIMIT 1",
     parameters: &[TEXTS],
     planning: Planning::ByIndex,
