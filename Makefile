@@ -1,0 +1,36 @@
+# 'make' alone says what there is. The work is done by the scripts in tools/.
+
+# PG: versions of PostgreSQL to use, of our own servers.      make test PG=17      make test PG="16 17"
+# PG_CONFIG: your own server instead.                         make demo PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config
+# KINDS: kinds of test to run: unit pg_test sql isolation client     make test PG=17 KINDS="sql isolation"
+PG ?=
+PG_CONFIG ?=
+KINDS ?=
+SUDO ?=
+export PG_CONFIG KINDS SUDO
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test install lint setup clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.* ## /  make \1|/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@sed -n 's/^# \([A-Z_]*: .*\)/  \1/p' $(MAKEFILE_LIST)
+
+demo: ## set up what is missing, then run a workflow on a queue in a throwaway server
+	@tools/demo.sh $(or $(PG_CONFIG),$(PG),17)
+
+test: ## lint, then all tests on all four versions of PostgreSQL (one: PG=17)
+	@PG_CONFIG= tools/test.sh $(PG)
+
+install: ## release build into your server: PG_CONFIG=/path/to/pg_config, SUDO=1 to copy as root
+	@FOUND_PG_CONFIG=$$(command -v pg_config) tools/install.sh "$(PG_CONFIG)"
+
+lint: ## formatting and clippy
+	@PG_CONFIG= tools/setup.sh $(PG)
+	@tools/lint.sh $(PG)
+
+setup: ## only set up what is missing
+	@tools/setup.sh $(PG)
+
+clean: ## remove build output, keep downloads
+	@tools/clean.sh
