@@ -118,6 +118,16 @@ mod tests {
     }
 
     #[pg_test]
+    fn a_long_array_is_built_in_parts() {
+        let element = format!("\"{}\"", "x".repeat(3 << 20));
+        let texts: Vec<&[u8]> = vec![element.as_bytes(); 7];
+
+        let array = json::array_of(&texts).expect("21 MB are no problem");
+
+        assert_eq!(array, json::of_text(&format!("[{}]", vec![element.as_str(); 7].join(","))));
+    }
+
+    #[pg_test]
     fn texts_that_are_json_only_together_are_told_apart() {
         for (texts, bad) in [
             (vec!["1", "2,3"], 1),

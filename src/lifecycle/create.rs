@@ -1,10 +1,10 @@
 //! Makes a queue.
 
 use super::functions::{self, Existing};
-use super::schema::{LAYOUT, Schema};
+use super::schema::{LAYOUT, Schema, TABLES};
 use crate::error::{Error, Result};
 
-const TABLES: &str = include_str!("../../sql/queue_tables.sql");
+const LAYOUT_SCRIPT: &str = include_str!("../../sql/queue_tables.sql");
 pub(super) const ADDITIONS: &str = include_str!("../../sql/queue_additions.sql");
 const COMMENTS: &str = include_str!("../../sql/queue_comments.sql");
 
@@ -23,7 +23,7 @@ pub(crate) fn create(name: &[u8]) -> Result<()> {
     }
     schema.require_create()?;
     refuse_occupied(&schema)?;
-    schema.run_script(TABLES);
+    schema.run_script(LAYOUT_SCRIPT);
     schema.run_script(ADDITIONS);
     register(&schema, "created", missing, "'{}'");
     functions::declare(&schema, Existing::Refuse);
@@ -46,21 +46,17 @@ fn refuse_occupied(schema: &Schema) -> Result<()> {
     if schema.has_table("_duroxide_migrations") {
         return Err(Error::DuroxidePgExists(schema.shown()));
     }
-    let rows = schema.query(
+    let rows = schema.query_with(
         "SELECT o.name::text
          FROM (SELECT c.relname AS name
                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-               WHERE n.nspname = $1
-                 AND c.relname IN ('_duroxide_migrations', '_duroxide_queue', 'dead_letters', 'executions',
-                                   'history', 'instance_locks', 'instances', 'kv_delta', 'kv_store',
-                                   'orchestrator_queue', 'sessions', 'worker_queue')
+               WHERE n.nspname = $1 AND c.relname = ANY (string_to_array($2, ' '))
                UNION ALL
                SELECT p.proname
                FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-               WHERE n.nspname = $1
-                 AND p.proname IN ('fetch_orchestration_item', 'ack_orchestration_item', 'fetch_work_item',
-                                   'ack_worker', 'enqueue_orchestrator_work', 'enqueue_worker_work')) o
+               WHERE n.nspname = $1 AND p.proname = ANY (string_to_array($3, ' '))) o
          ORDER BY 1 LIMIT 1",
+        &[TABLES.as_bytes().into(), functions::names().as_bytes().into()],
     );
     match rows.first().and_then(|row| row.text(1)) {
         None => Ok(()),

@@ -9,6 +9,10 @@ use std::ffi::CString;
 /// Version of what the extension adds to a schema.
 pub(super) const LAYOUT: i32 = 1;
 
+/// Every table that a queue has, the client's and ours.
+pub(super) const TABLES: &str = "_duroxide_migrations _duroxide_queue dead_letters executions history \
+  instance_locks instances kv_delta kv_store orchestrator_queue sessions worker_queue";
+
 /// A schema by name, open for changes in one call.
 pub(super) struct Schema {
     name: Vec<u8>,
@@ -95,20 +99,19 @@ impl Schema {
 
     /// Refuses a caller who does not own the queue's tables and functions.
     pub(super) fn require_ownership(&self) -> Result<()> {
-        let rows = self.query(
+        let rows = self.query_with(
             "SELECT o.kind || ' ' || $1 || '.' || o.name
              FROM (SELECT 'table' AS kind, c.relname AS name, c.relowner AS owner
                    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                    WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')
-                     AND c.relname IN ('_duroxide_migrations', '_duroxide_queue', 'dead_letters', 'executions',
-                                       'history', 'instance_locks', 'instances', 'kv_delta', 'kv_store',
-                                       'orchestrator_queue', 'sessions', 'worker_queue')
+                     AND c.relname = ANY (string_to_array($2, ' '))
                    UNION ALL
                    SELECT 'function', p.proname, p.proowner
                    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                    WHERE n.nspname = $1 AND p.probin = '$libdir/duroxide_queue') o
              WHERE NOT pg_has_role(o.owner, 'USAGE')
              ORDER BY 1 LIMIT 1",
+            &[TABLES.as_bytes().into()],
         );
         match rows.first().and_then(|row| row.text(1)) {
             None => Ok(()),

@@ -14,15 +14,10 @@ use crate::pg::probe;
 use crate::pg::spi::Rows;
 use crate::pg::values::JsonbBuf;
 use crate::queue::scan_start::{self, ScanStart};
-use crate::queue::{dead_letters, turn_input};
+use crate::queue::{dead_letters, rounds, turn_input};
 use std::time::Instant;
 use uuid::Uuid;
 
-/// Looks at the candidates at most this many times in one call; the next call has a fresh clock.
-const MAX_ROUNDS: u32 = 50;
-/// Candidates looked at in the first round; twice as many in each round after it.
-const FIRST_WINDOW: i64 = 8;
-const MAX_WINDOW: i64 = 256;
 /// Bytes of messages in one turn.
 const MAX_MESSAGE_BYTES: usize = 128 << 20;
 
@@ -57,8 +52,7 @@ pub(crate) fn new_lock_token() -> String {
 /// Claims the first free instance in order of (visible_at, id) of its messages.
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance>> {
     let mut passed_over: Vec<Vec<u8>> = Vec::new();
-    for round in 0..MAX_ROUNDS {
-        let window = (FIRST_WINDOW << round.min(8)).min(MAX_WINDOW);
+    for window in rounds::windows() {
         let candidates = candidates(db, request, &passed_over, window)?;
         if candidates.is_empty() {
             return Ok(None);

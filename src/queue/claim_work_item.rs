@@ -10,10 +10,7 @@ use crate::pg::advisory::Key;
 use crate::pg::probe;
 use crate::pg::values::{Text, TextArray, TextBuf};
 use crate::queue::claim_instance::new_lock_token;
-
-const MAX_ROUNDS: u32 = 50;
-const FIRST_WINDOW: i64 = 8;
-const MAX_WINDOW: i64 = 256;
+use crate::queue::rounds;
 
 /// Which tags a worker takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +54,7 @@ struct Candidate {
 /// Claims the first free work item in order of (visible_at, id).
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem>> {
     let mut passed_over: Vec<i64> = Vec::new();
-    for round in 0..MAX_ROUNDS {
-        let window = (FIRST_WINDOW << round.min(8)).min(MAX_WINDOW);
+    for window in rounds::windows() {
         let candidates = candidates(db, request, &passed_over, window)?;
         if candidates.is_empty() {
             return Ok(None);

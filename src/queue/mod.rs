@@ -15,6 +15,7 @@ pub(crate) mod instance_lease;
 pub(crate) mod kv;
 pub(crate) mod metrics;
 pub(crate) mod pruning;
+pub(crate) mod rounds;
 pub(crate) mod scan_start;
 pub(crate) mod sessions;
 pub(crate) mod turn_input;
