@@ -47,6 +47,20 @@ AS 'MODULE_PATHNAME', 'revoke_client_wrapper';
 COMMENT ON FUNCTION duroxide_queue.revoke_client(text, text) IS
   'Takes back what grant_client gave.';
 
+CREATE FUNCTION duroxide_queue.redrive(schema_name text, id bigint)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'redrive_wrapper';
+COMMENT ON FUNCTION duroxide_queue.redrive(text, bigint) IS
+  'Puts a dead letter back into its queue, once its text has been repaired.';
+
+CREATE FUNCTION duroxide_queue.discard(schema_name text, id bigint)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'discard_wrapper';
+COMMENT ON FUNCTION duroxide_queue.discard(text, bigint) IS
+  'Removes a dead letter for good.';
+
 /* A schema's owner decides what its _duroxide_queue is. It is read only where it is a plain table
    with the expected columns and no row security, so that reading it runs nobody's code. */
 CREATE FUNCTION duroxide_queue.list_queues()

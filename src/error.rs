@@ -70,6 +70,8 @@ pub(crate) enum Error {
     WrongLevel { schema: String, found: String },
     /// The schema lacks a part of a duroxide-pg 0.1.38 schema, or has it otherwise.
     IncompleteSchema { schema: String, part: String },
+    /// There is no dead letter of this id.
+    NoDeadLetter { schema: String, id: i64 },
     /// Dead letters would be lost.
     DeadLettersLeft { schema: String, count: i64 },
 }
@@ -100,6 +102,7 @@ impl Error {
             Error::QueueExists(_) | Error::DuroxidePgExists(_) => Code::ERRCODE_DUPLICATE_OBJECT,
             Error::NameTaken { .. } => Code::ERRCODE_DUPLICATE_TABLE,
             Error::NoQueue(_) => Code::ERRCODE_UNDEFINED_OBJECT,
+            Error::NoDeadLetter { .. } => Code::ERRCODE_NO_DATA_FOUND,
             Error::WrongOrigin { .. }
             | Error::WrongLevel { .. }
             | Error::IncompleteSchema { .. }
@@ -157,6 +160,9 @@ impl Error {
             Error::IncompleteSchema { schema, part } => {
                 format!("schema \"{schema}\" is not a whole duroxide-pg 0.1.38 schema: {part}").into()
             }
+            Error::NoDeadLetter { schema, id } => {
+                format!("queue \"{schema}\" has no dead letter {id}").into()
+            }
             Error::DeadLettersLeft { schema, count } => {
                 format!("queue \"{schema}\" still holds {count} dead letters").into()
             }
@@ -200,6 +206,9 @@ impl Error {
             }
             Error::IncompleteSchema { .. } => {
                 "Compare it with a schema that duroxide-pg 0.1.38 made, and repair it first.".into()
+            }
+            Error::NoDeadLetter { schema, .. } => {
+                format!("SELECT id, reason FROM {schema}.dead_letters shows those that there are.").into()
             }
             Error::DeadLettersLeft { .. } => {
                 "Redrive or discard them first; they would be lost with their table.".into()

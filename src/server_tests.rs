@@ -124,7 +124,7 @@ mod tests {
 
         let array = json::array_of(&texts).expect("21 MB are no problem");
 
-        assert_eq!(array, json::of_text(&format!("[{}]", vec![element.as_str(); 7].join(","))));
+        assert_eq!(array, json::of_text(&format!("[{}]", [element.as_str(); 7].join(","))));
     }
 
     #[pg_test]

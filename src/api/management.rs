@@ -59,3 +59,22 @@ fn revoke_client(schema_name: Option<Text>, role_name: Option<Text>) -> Result<(
     let role = required(role_name, "role_name")?;
     Ok(lifecycle::revoke(required(schema_name, "schema_name")?.bytes(), role.bytes())?)
 }
+
+/// Puts a dead letter back.
+///
+/// Errors: P0002 no such dead letter; 22P02, 22P05, 22003 its text can still not be delivered; 3F000, 42704,
+/// 42501; 22004.
+#[pg_extern(sql = false)]
+fn redrive(schema_name: Option<Text>, id: Option<i64>) -> Result<(), ErrorReport> {
+    let id = required(id, "id")?;
+    Ok(lifecycle::redrive(required(schema_name, "schema_name")?.bytes(), id)?)
+}
+
+/// Removes a dead letter.
+///
+/// Errors: P0002 no such dead letter; 3F000, 42704; 42501; 22004.
+#[pg_extern(sql = false)]
+fn discard(schema_name: Option<Text>, id: Option<i64>) -> Result<(), ErrorReport> {
+    let id = required(id, "id")?;
+    Ok(lifecycle::discard(required(schema_name, "schema_name")?.bytes(), id)?)
+}

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod create;
+mod dead_letters;
 mod drop;
 mod functions;
 mod grant;
@@ -13,6 +14,7 @@ mod schema;
 
 pub(crate) use adopt::adopt;
 pub(crate) use create::create;
+pub(crate) use dead_letters::{discard, redrive};
 pub(crate) use drop::drop_queue;
 pub(crate) use grant::{grant, revoke};
 pub(crate) use release::release;

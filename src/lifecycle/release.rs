@@ -34,15 +34,13 @@ pub(crate) fn release(name: &[u8]) -> Result<()> {
 /// that role's rights, whoever calls.
 fn put_back(schema: &Schema) {
     let rows = schema.query(
-        "SELECT d.definition, c.relowner
-         FROM {q}._duroxide_queue q
-         CROSS JOIN unnest(q.replaced_functions) d (definition)
-         CROSS JOIN pg_class c
-         JOIN pg_namespace n ON n.oid = c.relnamespace
-         WHERE n.nspname = $1 AND c.relname = '_duroxide_queue'",
+        "SELECT d.definition
+         FROM {q}._duroxide_queue q CROSS JOIN unnest(q.replaced_functions) d (definition)
+         WHERE $1 IS NOT NULL",
     );
-    for row in rows.iter() {
-        let (Some(definition), Some(owner)) = (row.text(1), row.oid(2)) else { continue };
-        identity::as_role(owner, || schema.run_verbatim(definition));
-    }
+    identity::as_role(schema.owner(), || {
+        for definition in rows.iter().filter_map(|row| row.text(1)) {
+            schema.run_verbatim(definition);
+        }
+    });
 }

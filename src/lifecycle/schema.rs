@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::pg::advisory::Key;
 use crate::pg::spi::{self, Rows, Session, Value};
+use pgrx::pg_sys;
 use std::ffi::CString;
 
 /// Version of what the extension adds to a schema.
@@ -143,6 +144,15 @@ impl Schema {
             origin: String::from_utf8_lossy(row.text(1)?).into_owned(),
             made_schema: row.bool(2) == Some(true),
         })
+    }
+
+    /// The owner of the queue's tables.
+    pub(super) fn owner(&self) -> pg_sys::Oid {
+        let rows = self.query(
+            "SELECT c.relowner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = $1 AND c.relname = '_duroxide_queue'",
+        );
+        rows.first().and_then(|row| row.oid(1)).expect("a queue has its registry")
     }
 
     /// The registry of a queue that must be there, in a schema that must be there.
