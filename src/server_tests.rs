@@ -119,10 +119,10 @@ mod tests {
 
     #[pg_test]
     fn a_long_array_is_built_in_parts() {
-        let element = format!("\"{}\"", "x".repeat(3 << 20));
+        let element = format!("\"{}\"", "x".repeat(9 << 20));
         let texts: Vec<&[u8]> = vec![element.as_bytes(); 7];
 
-        let array = json::array_of(&texts).expect("21 MB are no problem");
+        let array = json::array_of(&texts).expect("63 MB are no problem");
 
         assert_eq!(array, json::of_text(&format!("[{}]", [element.as_str(); 7].join(","))));
     }

@@ -28,7 +28,7 @@ impl Refusal {
 const MAX_TEXT: usize = 0x3fff_ffff - 16;
 
 /// Bytes of text that are parsed without a look for a cancel.
-const CHUNK_BYTES: usize = 8 << 20;
+const CHUNK_BYTES: usize = 24 << 20;
 
 /// Which of PostgreSQL's two JSON types decides.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,16 +60,30 @@ pub(crate) fn array_of(texts: &[&[u8]]) -> Result<JsonbBuf, Unfit> {
         pgrx::check_for_interrupts!();
         check(text, Form::Jsonb).map_err(|refusal| Unfit::Element(index, refusal))?;
     }
-    let mut whole = None;
+    let mut parts = Vec::new();
     for chunk in chunks(texts) {
         pgrx::check_for_interrupts!();
-        let part = parse(&joined(chunk), Form::Jsonb).map_err(Unfit::Whole)?;
-        whole = Some(match whole {
-            None => part,
-            Some(before) => concatenated(&before, &part).map_err(Unfit::Whole)?,
-        });
+        parts.push(parse(&joined(chunk), Form::Jsonb).map_err(Unfit::Whole)?);
     }
-    Ok(whole.expect("there is at least one chunk"))
+    concatenated(parts).map_err(Unfit::Whole)
+}
+
+/// The elements of jsonb arrays in one; two by two, as each step copies all that it puts together.
+fn concatenated(mut parts: Vec<JsonbBuf>) -> Result<JsonbBuf, Refusal> {
+    while parts.len() > 1 {
+        let mut pairs = Vec::with_capacity(parts.len().div_ceil(2));
+        for pair in parts.chunks(2) {
+            pgrx::check_for_interrupts!();
+            pairs.push(match pair {
+                [first, second] => call(pg_sys::jsonb_concat, || {
+                    vec![Some(values::new_jsonb(first)), Some(values::new_jsonb(second))]
+                })?,
+                rest => rest[0].clone(),
+            });
+        }
+        parts = pairs;
+    }
+    Ok(parts.pop().expect("there is at least one part"))
 }
 
 /// Texts in runs of some megabytes: PostgreSQL's parser does not look for a cancel while it is at
@@ -148,11 +162,6 @@ fn parse(text: &[u8], form: Form) -> Result<JsonbBuf, Refusal> {
     call(input, || vec![Some(pg_sys::Datum::from(text.as_ptr()))])
 }
 
-/// The elements of two jsonb arrays in one.
-fn concatenated(first: &JsonbBuf, second: &JsonbBuf) -> Result<JsonbBuf, Refusal> {
-    call(pg_sys::jsonb_concat, || vec![Some(values::new_jsonb(first)), Some(values::new_jsonb(second))])
-}
-
 type BuiltIn = unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 
 /// Calls a function that returns JSON, in memory of its own. These functions only compute: they hold
@@ -210,6 +219,11 @@ fn refusal_of(error: CaughtError) -> Refusal {
             };
             Refusal { code, message }
         }
+        // What palloc says of a request beyond its limit (mcxt.c): the text is too large, not we at fault.
+        PgSqlErrorCode::ERRCODE_INTERNAL_ERROR => Refusal {
+            code: PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message: report.message().to_string(),
+        },
         _ => error.rethrow(),
     }
 }

@@ -9,7 +9,7 @@ use crate::clock::{Clock, visible_until};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
-use crate::pg::json::{self, Form};
+use crate::pg::json::{self, Form, Refusal};
 use crate::pg::probe;
 use crate::pg::spi::Rows;
 use crate::pg::values::JsonbBuf;
@@ -18,8 +18,9 @@ use crate::queue::{dead_letters, rounds, turn_input};
 use std::time::Instant;
 use uuid::Uuid;
 
-/// Bytes of messages in one turn.
-const MAX_MESSAGE_BYTES: usize = 128 << 20;
+/// Bytes of messages in one turn; what is behind them waits for the next. jsonb holds less than
+/// 256 MB in one array, and a backend should not die of an instance with a hundred thousand messages.
+const MAX_MESSAGE_BYTES: i64 = 128 << 20;
 
 /// What a dispatcher asks for.
 #[derive(Clone, Copy, Debug)]
@@ -195,26 +196,35 @@ fn keyed(rows: &Rows<'_>) -> Vec<(Vec<u8>, Key)> {
 
 /// Locks what there is to claim. Counting apart from locking tells whether a row was skipped: a
 /// message that another session holds back must come before the ones behind it, so the instance
-/// is contended then. `IS TRUE` keeps visible_at out of the index conditions, so that the plan can
-/// only go by instance.
+/// is contended then. Texts come along unless they are more than one turn can hold. `IS TRUE` keeps
+/// visible_at out of the index conditions, so that the plan can only go by instance.
 static LOCK_MESSAGES: Statement = Statement {
     text: "
-SELECT q.id, q.work_item, v.messages, v.lock_row
+SELECT q.id, CASE WHEN v.bytes <= $4 THEN q.work_item END, pg_catalog.octet_length(q.work_item)::bigint,
+       v.messages, v.lock_row
 FROM {q}.orchestrator_queue q,
-     (SELECT (SELECT pg_catalog.count(*) FROM {q}.orchestrator_queue a
-              WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
-                AND (a.lock_token IS NULL OR a.locked_until <= $3)) AS messages,
-             EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lock_row
+     (SELECT c.messages, c.bytes, EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lock_row
+      FROM (SELECT pg_catalog.count(*) AS messages, pg_catalog.sum(pg_catalog.octet_length(a.work_item)) AS bytes
+            FROM {q}.orchestrator_queue a
+            WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
+              AND (a.lock_token IS NULL OR a.locked_until <= $3)) c
       OFFSET 0) v
 WHERE q.instance_id = $1 AND (q.visible_at <= $2) IS TRUE
   AND (q.lock_token IS NULL OR q.locked_until <= $3)
   AND NOT EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1 AND l.locked_until > $3)
 FOR UPDATE OF q SKIP LOCKED",
-    parameters: &[TEXT, TIMESTAMPTZ, INT8],
+    parameters: &[TEXT, TIMESTAMPTZ, INT8, INT8],
     planning: Planning::ByIndex,
 };
 
-/// Writes the lease where there is no lock row yet.
+static READ_MESSAGES: Statement = Statement {
+    text: "SELECT q.id, q.work_item FROM {q}.orchestrator_queue q WHERE q.id = ANY ($1)",
+    parameters: &[INT8S],
+    planning: Planning::ByIndex,
+};
+
+/// Writes the lease where there is no lock row yet. A count of attempts that cannot go up must not
+/// make every fetch fail.
 static LEASE_ANEW: Statement = Statement {
     text: "
 WITH lease AS (
@@ -224,7 +234,7 @@ WITH lease AS (
   RETURNING lock_token
 ), marked AS (
   UPDATE {q}.orchestrator_queue q
-  SET lock_token = $2, locked_until = $3, attempt_count = q.attempt_count + 1
+  SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
   FROM lease
   WHERE q.id = ANY ($5)
   RETURNING q.attempt_count
@@ -249,7 +259,7 @@ WITH expired AS (
   RETURNING l.lock_token
 ), marked AS (
   UPDATE {q}.orchestrator_queue q
-  SET lock_token = $2, locked_until = $3, attempt_count = q.attempt_count + 1
+  SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
   FROM lease
   WHERE q.id = ANY ($5)
   RETURNING q.attempt_count
@@ -263,25 +273,19 @@ SELECT pg_catalog.max(attempt_count) FROM marked",
 /// not keep to the key is in the way; nothing was written then.
 fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Option<ClaimedInstance>> {
     let now_ms = request.clock.now_ms()?;
-    let rows = db.query(&LOCK_MESSAGES, &[instance_id.into(), visible_until(now_ms).into(), now_ms.into()]);
-    let Some(first) = rows.first() else { return Ok(None) };
-    if first.int8(3) != Some(rows.len() as i64) {
+    let locked = db.query(
+        &LOCK_MESSAGES,
+        &[instance_id.into(), visible_until(now_ms).into(), now_ms.into(), MAX_MESSAGE_BYTES.into()],
+    );
+    let Some(first) = locked.first() else { return Ok(None) };
+    if first.int8(4) != Some(locked.len() as i64) {
         return Ok(None);
     }
-    let has_lock_row = first.bool(4) == Some(true);
+    let has_lock_row = first.bool(5) == Some(true);
+    let too_many = first.text(2).is_none();
+    let read = too_many.then(|| db.query(&READ_MESSAGES, &[ids_that_fit(&locked).as_slice().into()]));
 
-    let mut messages: Vec<(i64, &[u8])> = Vec::with_capacity(rows.len());
-    let mut undeliverable = Vec::new();
-    for row in rows.iter() {
-        pgrx::check_for_interrupts!();
-        let (Some(id), Some(work_item)) = (row.int8(1), row.text(2)) else { continue };
-        match json::check(work_item, Form::Jsonb) {
-            Ok(()) => messages.push((id, work_item)),
-            Err(refusal) => undeliverable.push((id, refusal)),
-        }
-    }
-    messages.sort_unstable_by_key(|&(id, _)| id);
-    keep_what_fits(&mut messages);
+    let (messages, undeliverable) = sorted_out(read.as_ref().unwrap_or(&locked));
     if messages.is_empty() {
         dead_letters::bury_messages(db, now_ms, &undeliverable)?;
         return Ok(None);
@@ -309,15 +313,34 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
     }))
 }
 
-/// jsonb holds less than 256 MB in one array; what is behind that waits for the next turn.
-fn keep_what_fits(messages: &mut Vec<(i64, &[u8])>) {
+/// The first messages in order of id that one turn can hold, at least one.
+fn ids_that_fit(locked: &Rows<'_>) -> Vec<i64> {
+    let mut sizes: Vec<(i64, i64)> = locked.iter().filter_map(|row| row.int8(1).zip(row.int8(3))).collect();
+    sizes.sort_unstable();
     let mut bytes = 0;
-    let fit = messages.iter().take_while(|(_, text)| {
-        bytes += text.len();
+    let fit = sizes.iter().take_while(|(_, size)| {
+        bytes += size;
         bytes <= MAX_MESSAGE_BYTES
     });
     let fit = fit.count().max(1);
-    messages.truncate(fit);
+    sizes.into_iter().take(fit).map(|(id, _)| id).collect()
+}
+
+/// Messages that can be delivered, in order of id, and those that never can.
+#[allow(clippy::type_complexity, reason = "two lists of pairs")]
+fn sorted_out<'r>(rows: &'r Rows<'_>) -> (Vec<(i64, &'r [u8])>, Vec<(i64, Refusal)>) {
+    let mut messages = Vec::with_capacity(rows.len());
+    let mut undeliverable = Vec::new();
+    for row in rows.iter() {
+        pgrx::check_for_interrupts!();
+        let (Some(id), Some(work_item)) = (row.int8(1), row.text(2)) else { continue };
+        match json::check(work_item, Form::Jsonb) {
+            Ok(()) => messages.push((id, work_item)),
+            Err(refusal) => undeliverable.push((id, refusal)),
+        }
+    }
+    messages.sort_unstable_by_key(|&(id, _)| id);
+    (messages, undeliverable)
 }
 
 /// Writes the lease and marks the messages; returns the highest attempt count among them.

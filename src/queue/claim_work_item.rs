@@ -166,7 +166,7 @@ WITH free AS (
   FOR UPDATE SKIP LOCKED
 )
 UPDATE {q}.worker_queue w
-SET lock_token = $4, locked_until = $5, attempt_count = w.attempt_count + 1
+SET lock_token = $4, locked_until = $5, attempt_count = LEAST(w.attempt_count, 2147483646) + 1
 FROM free
 WHERE w.id = free.id
 RETURNING w.work_item, w.attempt_count",
