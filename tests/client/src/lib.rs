@@ -1,5 +1,9 @@
-//! What the demo and the client tests share: a server, a queue, a workflow.
+//! What the demo and the client tests share: a server, a queue, a workflow; and ways to look at
+//! what a statement came to and at what the catalog holds.
 
+pub mod catalog;
+pub mod database;
+pub mod outcome;
 pub mod queue;
 pub mod server;
 pub mod workflow;

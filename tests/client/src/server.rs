@@ -33,17 +33,35 @@ pub fn url() -> String {
 ///
 /// If the server cannot be reached.
 pub async fn connect(search_path: Option<&str>) -> PgConnection {
-    let url = url();
-    let mut options: PgConnectOptions =
-        url.parse().unwrap_or_else(|error| panic!("{URL_VARIABLE}={url} is not a URL: {error}"));
+    let mut options = options();
     if let Some(schema) = search_path {
         options = options.options([("search_path", schema)]);
     }
+    open(options).await
+}
+
+/// How to connect to the server under test, for those who change something in it.
+///
+/// # Panics
+///
+/// If `DUROXIDE_QUEUE_TEST_URL` is missing or no URL.
+pub fn options() -> PgConnectOptions {
+    let url = url();
+    url.parse().unwrap_or_else(|error| panic!("{URL_VARIABLE}={url} is not a URL: {error}"))
+}
+
+/// Opens one session.
+///
+/// # Panics
+///
+/// If the server cannot be reached, or does not let the role in.
+pub async fn open(options: PgConnectOptions) -> PgConnection {
+    let url = options.to_url_lossy();
     options
         .disable_statement_logging()
         .connect()
         .await
-        .unwrap_or_else(|error| panic!("cannot connect to {URL_VARIABLE}={url}: {error}"))
+        .unwrap_or_else(|error| panic!("cannot connect to {url}: {error}"))
 }
 
 /// Creates the extension if the database has none yet.
