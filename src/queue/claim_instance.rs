@@ -27,9 +27,11 @@ const MAX_MESSAGE_BYTES: i64 = 128 << 20;
 pub(crate) struct Request {
     pub(crate) clock: Clock,
     pub(crate) lock_timeout_ms: i64,
-    /// Least and greatest packed version of duroxide that the dispatcher runs. `None` runs all.
-    pub(crate) versions: Option<(i64, Option<i64>)>,
+    pub(crate) versions: Versions,
 }
+
+/// Least and greatest packed version of duroxide that a dispatcher runs. `None` runs all.
+pub(crate) type Versions = Option<(i64, Option<i64>)>;
 
 /// A claimed instance: one turn of work.
 #[derive(Debug)]
@@ -150,13 +152,14 @@ fn candidates(
     passed_over: &[Vec<u8>],
     window: i64,
 ) -> Result<Vec<(Vec<u8>, Key)>> {
-    let start = scan_start::remembered(db);
+    let start = scan_start::remembered(db, request.versions);
     let started = Instant::now();
     let rows = query_candidates(db, request, passed_over, window, &start)?;
-    if start.is_whole_queue() {
+    // What is passed over now may be free at the next call, so only a first round is remembered.
+    if start.is_whole_queue() && passed_over.is_empty() {
         let first = rows.first().and_then(|row| row.timestamptz(3).zip(row.int8(4)));
-        scan_start::remember(db, first, started.elapsed());
-    } else if rows.len() == 0 {
+        scan_start::remember(db, request.versions, first, started.elapsed());
+    } else if !start.is_whole_queue() && rows.len() == 0 {
         scan_start::forget(db);
         let rows = query_candidates(db, request, passed_over, window, &ScanStart::WHOLE_QUEUE)?;
         return Ok(keyed(&rows));

@@ -11,6 +11,7 @@
 
 use crate::db::{Db, Planning, Statement};
 use crate::pg::values::Timestamptz;
+use crate::queue::claim_instance::Versions;
 use std::time::{Duration, Instant};
 
 /// A walk that took less is short.
@@ -40,13 +41,14 @@ impl ScanStart {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     start: ScanStart,
+    versions: Versions,
     until: Instant,
 }
 
-/// Where the next scan starts.
-pub(crate) fn remembered(db: &Db) -> ScanStart {
+/// Where the next scan for these versions starts. What one dispatcher may not take, another may.
+pub(crate) fn remembered(db: &Db, versions: Versions) -> ScanStart {
     match db.scan_memory().get() {
-        Some(memory) if Instant::now() < memory.until => memory.start,
+        Some(memory) if memory.versions == versions && Instant::now() < memory.until => memory.start,
         _ => ScanStart::WHOLE_QUEUE,
     }
 }
@@ -63,12 +65,12 @@ static HIGHEST_ID: Statement = Statement {
 };
 
 /// Notes where a scan of the whole queue found its first candidate, if the walk there was long.
-pub(crate) fn remember(db: &Db, first: Option<(Timestamptz, i64)>, walk: Duration) {
+pub(crate) fn remember(db: &Db, versions: Versions, first: Option<(Timestamptz, i64)>, walk: Duration) {
     let memory = match first {
         Some((visible_at, id)) if walk >= LONG_WALK => {
             let known_id = db.query(&HIGHEST_ID, &[]).first().and_then(|row| row.int8(1)).unwrap_or(i64::MAX);
             let start = ScanStart { visible_at, id, known_id };
-            Some(Memory { start, until: Instant::now() + walk * REMEMBERED_FOR })
+            Some(Memory { start, versions, until: Instant::now() + walk * REMEMBERED_FOR })
         }
         _ => None,
     };
