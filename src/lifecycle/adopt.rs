@@ -1,6 +1,6 @@
 //! Takes over a live duroxide-pg 0.1.38 schema.
 
-use super::create::{ADDITIONS, register};
+use super::create::{ADDITIONS, COMMENTS, register};
 use super::functions::{self, Existing};
 use super::schema::Schema;
 use crate::error::{Error, Result};
@@ -49,6 +49,9 @@ fn readopt(schema: &Schema) -> Result<()> {
     require_function_ownership(schema)?;
     schema.run_script(LOCK);
     functions::declare(schema, Existing::Replace);
+    if schema.registered().is_some_and(|registered| registered.origin == "created") {
+        schema.run_script(COMMENTS);
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 const LAYOUT_SCRIPT: &str = include_str!("../../sql/queue_tables.sql");
 pub(super) const ADDITIONS: &str = include_str!("../../sql/queue_additions.sql");
-const COMMENTS: &str = include_str!("../../sql/queue_comments.sql");
+pub(super) const COMMENTS: &str = include_str!("../../sql/queue_comments.sql");
 
 /// Makes a queue in a schema that holds none, and the schema itself if it is missing and the caller
 /// may make it.
