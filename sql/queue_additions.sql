@@ -11,8 +11,9 @@ CREATE INDEX worker_queue_ready_idx ON {q}.worker_queue (visible_at, id)
 CREATE INDEX worker_queue_leased_idx ON {q}.worker_queue (locked_until, id)
   WHERE lock_token IS NOT NULL;
 
+-- An identity, so that who may insert a letter needs no right on a sequence.
 CREATE TABLE {q}.dead_letters (
-  id bigserial NOT NULL PRIMARY KEY,
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   message_id bigint NOT NULL,
   instance_id text NOT NULL,
   work_item text NOT NULL,

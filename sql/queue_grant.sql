@@ -9,7 +9,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
   {q}.instance_locks, {q}.sessions, {q}.kv_store, {q}.kv_delta TO {role};
 GRANT INSERT ON {q}.dead_letters TO {role};
 GRANT USAGE ON SEQUENCE
-  {q}.orchestrator_queue_id_seq, {q}.worker_queue_id_seq, {q}.dead_letters_id_seq TO {role};
+  {q}.orchestrator_queue_id_seq, {q}.worker_queue_id_seq TO {role};
 GRANT EXECUTE ON FUNCTION
   {q}.abandon_orchestration_item(text, bigint, bigint, boolean),
   {q}.abandon_work_item(text, bigint, bigint, boolean),

@@ -8,7 +8,7 @@ REVOKE SELECT, INSERT, UPDATE, DELETE ON
   {q}.instance_locks, {q}.sessions, {q}.kv_store, {q}.kv_delta FROM {role};
 REVOKE INSERT ON {q}.dead_letters FROM {role};
 REVOKE USAGE ON SEQUENCE
-  {q}.orchestrator_queue_id_seq, {q}.worker_queue_id_seq, {q}.dead_letters_id_seq FROM {role};
+  {q}.orchestrator_queue_id_seq, {q}.worker_queue_id_seq FROM {role};
 REVOKE EXECUTE ON FUNCTION
   {q}.abandon_orchestration_item(text, bigint, bigint, boolean),
   {q}.abandon_work_item(text, bigint, bigint, boolean),

@@ -3,6 +3,7 @@
 //! Texts are part of the interface: duroxide-pg looks for phrases in them. Errors of PostgreSQL
 //! that pass through (23505, 40001, 40P01, 57014 and so on) keep their own code and are not here.
 
+use crate::names::{shown_identifier, shown_literal};
 use crate::pg::encoding;
 use crate::pg::json::Refusal;
 use pgrx::PgSqlErrorCode;
@@ -62,6 +63,8 @@ pub(crate) enum Error {
     DuroxidePgExists(String),
     /// The schema holds something by a name that a queue needs.
     NameTaken { schema: String, name: String },
+    /// Names a role that is not there.
+    NoSuchRole(String),
     /// The schema holds no queue.
     NoQueue(String),
     /// The queue came to be in the other way.
@@ -101,7 +104,7 @@ impl Error {
             Error::NotAllowed { .. } | Error::NotOwner { .. } => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
             Error::QueueExists(_) | Error::DuroxidePgExists(_) => Code::ERRCODE_DUPLICATE_OBJECT,
             Error::NameTaken { .. } => Code::ERRCODE_DUPLICATE_TABLE,
-            Error::NoQueue(_) => Code::ERRCODE_UNDEFINED_OBJECT,
+            Error::NoQueue(_) | Error::NoSuchRole(_) => Code::ERRCODE_UNDEFINED_OBJECT,
             Error::NoDeadLetter { .. } => Code::ERRCODE_NO_DATA_FOUND,
             Error::WrongOrigin { .. }
             | Error::WrongLevel { .. }
@@ -151,6 +154,7 @@ impl Error {
             Error::NameTaken { schema, name } => {
                 format!("schema \"{schema}\" holds something named \"{name}\" already").into()
             }
+            Error::NoSuchRole(role) => format!("role \"{role}\" does not exist").into(),
             Error::NoQueue(schema) => format!("schema \"{schema}\" holds no queue").into(),
             Error::WrongOrigin { schema, origin } => format!("queue \"{schema}\" was {origin}").into(),
             Error::WrongLevel { schema, found } => {
@@ -185,16 +189,20 @@ impl Error {
             }
             Error::NotOwner { .. } => "Let the owner of the schema's objects make this call.".into(),
             Error::QueueExists(schema) => format!(
-                "SELECT * FROM duroxide_queue.queues shows it; duroxide_queue.drop_queue('{schema}') removes it."
+                "SELECT * FROM duroxide_queue.queues shows it; duroxide_queue.drop_queue({}) removes it.",
+                shown_literal(schema)
             )
             .into(),
             Error::DuroxidePgExists(schema) => {
-                format!("SELECT duroxide_queue.adopt_queue('{schema}') takes it over, data and all.").into()
+                format!("SELECT duroxide_queue.adopt_queue({}) takes it over, data and all.", shown_literal(schema)).into()
             }
             Error::NameTaken { .. } => "Choose an empty schema.".into(),
             Error::NoQueue(schema) => {
-                format!("SELECT duroxide_queue.create_queue('{schema}') makes one; the view duroxide_queue.queues lists them.")
-                    .into()
+                format!(
+                    "SELECT duroxide_queue.create_queue({}) makes one; the view duroxide_queue.queues lists them.",
+                    shown_literal(schema)
+                )
+                .into()
             }
             Error::WrongOrigin { origin, .. } if origin == "created" => {
                 "duroxide_queue.drop_queue() removes a created queue.".into()
@@ -208,7 +216,7 @@ impl Error {
                 "Compare it with a schema that duroxide-pg 0.1.38 made, and repair it first.".into()
             }
             Error::NoDeadLetter { schema, .. } => {
-                format!("SELECT id, reason FROM {schema}.dead_letters shows those that there are.").into()
+                format!("SELECT id, reason FROM {}.dead_letters shows those that there are.", shown_identifier(schema)).into()
             }
             Error::DeadLettersLeft { .. } => {
                 "Redrive or discard them first; they would be lost with their table.".into()

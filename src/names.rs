@@ -8,6 +8,7 @@ pub(crate) struct Names {
     identifier: Vec<u8>,
     literal: Vec<u8>,
     key_prefix: Vec<u8>,
+    dead_letters: Vec<u8>,
     role: Vec<u8>,
 }
 
@@ -19,6 +20,7 @@ impl Names {
             identifier: identifier(schema),
             literal: literal(schema),
             key_prefix: literal(&key_prefix),
+            dead_letters: literal(&[&identifier(schema), b".dead_letters".as_slice()].concat()),
             role: Vec::new(),
         }
     }
@@ -29,7 +31,8 @@ impl Names {
     }
 
     /// Puts the names in: `{q}` the identifier, `{name}` the name as a literal, `{key}` the literal
-    /// that advisory keys of the schema's instances begin with, `'<schema>.'`, and `{role}` the role.
+    /// that advisory keys of the schema's instances begin with, `'<schema>.'`, `{dead_letters}` the
+    /// name of that table as a literal, and `{role}` the role.
     pub(crate) fn fill(&self, template: &str) -> CString {
         let mut filled = Vec::with_capacity(template.len() + 64);
         let mut rest = template;
@@ -44,6 +47,8 @@ impl Names {
                 (&self.key_prefix, 5)
             } else if placeholder.starts_with("{role}") {
                 (&self.role, 6)
+            } else if placeholder.starts_with("{dead_letters}") {
+                (&self.dead_letters, 14)
             } else {
                 (b"{", 1)
             };
@@ -74,6 +79,18 @@ fn literal(value: &[u8]) -> Vec<u8> {
         escaped.push(byte);
     }
     escaped
+}
+
+/// A schema as a message shows it in an SQL example: quoted where it needs it.
+pub(crate) fn shown_identifier(name: &str) -> String {
+    let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// A schema as the argument of a function in an SQL example.
+pub(crate) fn shown_literal(name: &str) -> String {
+    format!("'{}'", name.replace('\'', "''"))
 }
 
 fn quoted(value: &[u8], quote: u8) -> Vec<u8> {

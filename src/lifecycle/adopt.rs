@@ -30,9 +30,27 @@ pub(crate) fn adopt(name: &[u8]) -> Result<()> {
 
     schema.run_script(LOCK);
     schema.run_script(ADDITIONS);
+    grant_burying(&schema);
     register(&schema, "adopted", false, &DEFINITIONS.replace("{contract}", &functions::names()));
     functions::declare(&schema, Existing::Replace);
     Ok(())
+}
+
+/// Roles that may take messages out of the queue may put them where bad ones go: what they could do
+/// with the queue before, they can do with it adopted.
+fn grant_burying(schema: &Schema) {
+    let roles = schema.query(
+        "SELECT DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
+         FROM pg_class c
+         JOIN pg_namespace n ON n.oid = c.relnamespace
+         CROSS JOIN aclexplode(c.relacl) a
+         LEFT JOIN pg_roles r ON r.oid = a.grantee
+         WHERE n.nspname = $1 AND c.relname = 'orchestrator_queue'
+           AND a.privilege_type = 'DELETE' AND a.grantee <> c.relowner",
+    );
+    for role in roles.iter().filter_map(|row| row.text(1)) {
+        schema.run_verbatim_on(b"GRANT INSERT ON ", b".dead_letters TO ", role);
+    }
 }
 
 fn readopt(schema: &Schema) -> Result<()> {

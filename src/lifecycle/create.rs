@@ -1,7 +1,7 @@
 //! Makes a queue.
 
 use super::functions::{self, Existing};
-use super::schema::{LAYOUT, Schema, TABLES};
+use super::schema::{LAYOUT, Schema};
 use crate::error::{Error, Result};
 
 const LAYOUT_SCRIPT: &str = include_str!("../../sql/queue_tables.sql");
@@ -56,7 +56,7 @@ fn refuse_occupied(schema: &Schema) -> Result<()> {
                FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                WHERE n.nspname = $1 AND p.proname = ANY (string_to_array($3, ' '))) o
          ORDER BY 1 LIMIT 1",
-        &[TABLES.as_bytes().into(), functions::names().as_bytes().into()],
+        &[relations().as_bytes().into(), functions::names().as_bytes().into()],
     );
     match rows.first().and_then(|row| row.text(1)) {
         None => Ok(()),
@@ -65,4 +65,21 @@ fn refuse_occupied(schema: &Schema) -> Result<()> {
             name: String::from_utf8_lossy(taken).into_owned(),
         }),
     }
+}
+
+/// The names of the relations that a queue's scripts make, a blank between two. A serial column would
+/// take another name for its sequence rather than fail, so those count too.
+fn relations() -> String {
+    let mut names = Vec::new();
+    for line in LAYOUT_SCRIPT.lines().chain(ADDITIONS.lines()) {
+        if let Some(rest) = line.strip_prefix("CREATE TABLE {q}.") {
+            let table = rest.split(' ').next().unwrap_or_default();
+            names.extend([table.to_owned(), format!("{table}_pkey"), format!("{table}_id_seq")]);
+        } else if let Some(rest) =
+            line.strip_prefix("CREATE INDEX ").or(line.strip_prefix("CREATE UNIQUE INDEX "))
+        {
+            names.push(rest.split(' ').next().unwrap_or_default().to_owned());
+        }
+    }
+    names.join(" ")
 }

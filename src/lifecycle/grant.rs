@@ -1,13 +1,14 @@
 //! Rights of a client.
 
 use super::schema::Schema;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Gives a role exactly the rights that a client of the queue needs. PostgreSQL checks that the
 /// caller may give them.
 pub(crate) fn grant(name: &[u8], role: &[u8]) -> Result<()> {
     let schema = Schema::open(name)?;
     schema.require_queue()?;
+    require_role(&schema, role)?;
     schema.with_role(role).run_script(include_str!("../../sql/queue_grant.sql"));
     Ok(())
 }
@@ -16,6 +17,18 @@ pub(crate) fn grant(name: &[u8], role: &[u8]) -> Result<()> {
 pub(crate) fn revoke(name: &[u8], role: &[u8]) -> Result<()> {
     let schema = Schema::open(name)?;
     schema.require_queue()?;
+    require_role(&schema, role)?;
     schema.with_role(role).run_script(include_str!("../../sql/queue_revoke.sql"));
     Ok(())
+}
+
+fn require_role(schema: &Schema, role: &[u8]) -> Result<()> {
+    let found = schema.query_with(
+        "SELECT EXISTS (SELECT FROM pg_roles r WHERE $1 IS NOT NULL AND r.rolname = $2)",
+        &[role.into()],
+    );
+    match found.first().and_then(|row| row.bool(1)) {
+        Some(true) => Ok(()),
+        _ => Err(Error::NoSuchRole(String::from_utf8_lossy(role).into_owned())),
+    }
 }

@@ -63,6 +63,11 @@ impl Schema {
         spi::run_script(&self.session, &text);
     }
 
+    /// Runs a statement around the quoted name of the schema.
+    pub(super) fn run_verbatim_on(&self, before: &[u8], after: &[u8], rest: &[u8]) {
+        self.run_verbatim(&[before, self.names.fill("{q}").as_bytes(), after, rest].concat());
+    }
+
     /// Runs one statement whose `$1` is the bare name of the schema.
     pub(super) fn query(&self, text: &str) -> Rows<'_> {
         self.query_with(text, &[])

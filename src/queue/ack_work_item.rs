@@ -20,7 +20,7 @@ static ACKNOWLEDGE: Statement = Statement {
 WITH done AS (
   DELETE FROM {q}.worker_queue w
   WHERE w.lock_token = $1 AND ($2 IS NULL OR w.locked_until > $2)
-  RETURNING w.session_id
+  RETURNING w.session_id, w.locked_until
 ), completion AS (
   INSERT INTO {q}.orchestrator_queue (instance_id, work_item, visible_at, created_at)
   SELECT $3, $4, $5, $5 FROM done WHERE $4 IS NOT NULL
@@ -30,7 +30,7 @@ WITH done AS (
   FROM done
   WHERE s.session_id = done.session_id AND s.locked_until > $6
 )
-SELECT pg_catalog.count(*) FROM done",
+SELECT done.locked_until FROM done",
     parameters: &[TEXT, INT8, TEXT, TEXT, TIMESTAMPTZ, INT8],
     planning: Planning::ByIndex,
 };
@@ -66,8 +66,10 @@ pub(crate) fn acknowledge(
             caller_ms.into(),
         ],
     );
-    if rows.first().and_then(|row| row.int8(1)) == Some(0) {
-        return Err(Error::WorkItemGone);
+    let Some(done) = rows.first() else { return Err(Error::WorkItemGone) };
+    // The row may have been waited for, and the lease have ended meanwhile.
+    if let (Some(clock), Some(locked_until_ms)) = (clock, done.int8(1)) {
+        clock.left_until(locked_until_ms)?.ok_or(Error::WorkItemGone)?;
     }
     match completion {
         Some(completion) if completion.instance_id.is_none() => Err(Error::CompletionNeeds("p_instance_id")),

@@ -39,7 +39,8 @@ static ORPHAN: Statement = Statement {
     text: "
 SELECT i.instance_id
 FROM {q}.instances i
-WHERE i.parent_instance_id = ANY ($1) AND i.instance_id <> ALL (pg_catalog.array_remove($1, NULL))
+WHERE i.parent_instance_id = ANY ($1)
+  AND NOT EXISTS (SELECT FROM pg_catalog.unnest($1) AS d (id) WHERE d.id = i.instance_id)
 LIMIT 1",
     parameters: &[TEXTS],
     planning: Planning::ByIndex,

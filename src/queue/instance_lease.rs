@@ -34,6 +34,15 @@ pub(crate) fn find(db: &Db, lock_token: Option<Text>) -> Option<Leased> {
     Some(Leased { instance_id: row.text(1)?.to_vec(), key: Key(row.int8(2)?), locked_until_ms: row.int8(3)? })
 }
 
+static LOCK: Statement = Statement {
+    text: "
+SELECT l.locked_until FROM {q}.instance_locks l
+WHERE l.instance_id = $1 AND l.lock_token = $2
+FOR UPDATE",
+    parameters: &[TEXT, TEXT],
+    planning: Planning::ByIndex,
+};
+
 static RENEW: Statement = Statement {
     text: "
 WITH lease AS (
@@ -59,6 +68,10 @@ pub(crate) fn renew(db: &Db, lock_token: Option<Text>, clock: Clock, extend_secs
         find(db, lock_token).filter(|leased| clock.now_ms().is_ok_and(|now| leased.locked_until_ms > now));
     let leased = leased.ok_or(Error::LeaseLost)?;
     leased.key.lock();
+    // A session that ignores the key may hold the row: the clock is read after a wait for it, too.
+    if db.query(&LOCK, &[(&leased.instance_id).into(), lock_token.into()]).len() == 0 {
+        return Err(Error::LeaseLost);
+    }
     let renewed = db.query(
         &RENEW,
         &[

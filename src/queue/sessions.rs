@@ -5,19 +5,23 @@ use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::values::TextArray;
 
-/// Locked in one order, so that two heartbeats cannot deadlock.
+/// Locked in one order, so that two heartbeats cannot deadlock; and before the clock is read, so
+/// that a session which expires during a wait stays expired.
+static LOCK: Statement = Statement {
+    text: "
+SELECT s.session_id FROM {q}.sessions s
+WHERE s.worker_id = ANY ($1)
+ORDER BY s.session_id
+FOR UPDATE",
+    parameters: &[TEXTS],
+    planning: Planning::ByStatistics,
+};
+
 static RENEW: Statement = Statement {
     text: "
-WITH mine AS (
-  SELECT s.session_id FROM {q}.sessions s
-  WHERE s.worker_id = ANY ($1) AND s.locked_until > $2 AND s.last_activity_at > $4
-  ORDER BY s.session_id
-  FOR UPDATE
-)
 UPDATE {q}.sessions s
 SET locked_until = GREATEST(s.locked_until, $3)
-FROM mine
-WHERE s.session_id = mine.session_id",
+WHERE s.worker_id = ANY ($1) AND s.locked_until > $2 AND s.last_activity_at > $4",
     parameters: &[TEXTS, INT8, INT8, INT8],
     planning: Planning::ByStatistics,
 };
@@ -31,6 +35,7 @@ pub(crate) fn renew(
     extend_ms: i64,
     idle_timeout_ms: Option<i64>,
 ) -> Result<i64> {
+    db.query(&LOCK, &[owner_ids.into()]);
     let now_ms = clock.now_ms()?;
     let active_since = idle_timeout_ms
         .map(|idle_ms| now_ms.checked_sub(idle_ms).ok_or(Error::NumberOutOfRange("p_idle_timeout_ms")))
