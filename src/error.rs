@@ -49,6 +49,8 @@ pub(crate) enum Error {
 
     /// Names a schema that is not there.
     NoSuchSchema(String),
+    /// Names a schema that is not there and that the caller may not make.
+    NoSchemaToCreate(String),
     /// A schema that no queue may live in.
     ReservedSchema(String),
     /// A schema name that no schema can have.
@@ -98,7 +100,7 @@ impl Error {
             Error::NumberOutOfRange(_) => Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
             Error::TimeOutOfRange(_) => Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
             Error::Undeliverable { refusal, .. } => refusal.code,
-            Error::NoSuchSchema(_) => Code::ERRCODE_INVALID_SCHEMA_NAME,
+            Error::NoSuchSchema(_) | Error::NoSchemaToCreate(_) => Code::ERRCODE_INVALID_SCHEMA_NAME,
             Error::ReservedSchema(_) => Code::ERRCODE_RESERVED_NAME,
             Error::InvalidSchemaName(_) => Code::ERRCODE_INVALID_NAME,
             Error::NotAllowed { .. } | Error::NotOwner { .. } => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -140,11 +142,13 @@ impl Error {
             Error::Undeliverable { argument, refusal } => {
                 format!("{argument} could never be delivered: {}", refusal.message).into()
             }
-            Error::NoSuchSchema(schema) => format!("schema \"{schema}\" does not exist").into(),
+            Error::NoSuchSchema(schema) | Error::NoSchemaToCreate(schema) => {
+                format!("schema \"{schema}\" does not exist").into()
+            }
             Error::ReservedSchema(schema) => format!("schema \"{schema}\" cannot hold a queue").into(),
             Error::InvalidSchemaName(schema) => format!("\"{schema}\" cannot be the name of a schema").into(),
             Error::NotAllowed { schema, needs } => {
-                format!("permission denied for schema \"{schema}\": {needs} is needed").into()
+                format!("permission denied for schema \"{schema}\": {needs} needed").into()
             }
             Error::NotOwner { object } => format!("must be owner of {object}").into(),
             Error::QueueExists(schema) => format!("schema \"{schema}\" holds a queue already").into(),
@@ -175,9 +179,12 @@ impl Error {
 
     fn hint(&self) -> Option<Cow<'static, str>> {
         Some(match self {
-            Error::NullArgument(_) => "A lease or a decision that is NULL would lose work; pass a value.".into(),
+            Error::NullArgument(argument) if argument.starts_with("p_") => "A lease or a decision that is NULL would lose work; pass a value.".into(),
             Error::NoSuchSchema(_) => {
                 "Pass the bare name of the schema, as pg_namespace shows it, without quotes.".into()
+            }
+            Error::NoSchemaToCreate(_) => {
+                "Making it takes the right CREATE on the database; ask for that, or for the schema.".into()
             }
             Error::ReservedSchema(_) => "Choose a schema of your own, for example \"app\".".into(),
             Error::InvalidSchemaName(_) => {
@@ -188,11 +195,13 @@ impl Error {
                     .into()
             }
             Error::NotOwner { .. } => "Let the owner of the schema's objects make this call.".into(),
-            Error::QueueExists(schema) => format!(
-                "SELECT * FROM duroxide_queue.queues shows it; duroxide_queue.drop_queue({}) removes it.",
-                shown_literal(schema)
-            )
-            .into(),
+            Error::QueueExists(schema) => {
+                let name = shown_literal(schema);
+                format!(
+                    "SELECT * FROM duroxide_queue.queues shows it; duroxide_queue.drop_queue({name}) removes a created one, release_queue({name}) gives an adopted one back."
+                )
+                .into()
+            }
             Error::DuroxidePgExists(schema) => {
                 format!("SELECT duroxide_queue.adopt_queue({}) takes it over, data and all.", shown_literal(schema)).into()
             }

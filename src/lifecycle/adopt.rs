@@ -85,8 +85,7 @@ fn require_level(schema: &Schema) -> Result<()> {
         return wrong("it has no table _duroxide_migrations".into());
     }
     let rows = schema.query(
-        "SELECT coalesce(string_agg(m.version || ' ' || m.name, ',' ORDER BY m.version), ''),
-                count(*), coalesce(max(m.version), 0)::bigint
+        "SELECT coalesce(string_agg(m.version || ' ' || m.name, ',' ORDER BY m.version), 'no row')
          FROM {q}._duroxide_migrations m WHERE $1 IS NOT NULL",
     );
     let row = rows.first().expect("an aggregate returns one row");
@@ -94,11 +93,15 @@ fn require_level(schema: &Schema) -> Result<()> {
     if found == expected_level() {
         return Ok(());
     }
+    let expected = expected_level();
+    let row_of = |level: &str, place: usize| level.split(',').nth(place).unwrap_or("no row").to_owned();
+    let place =
+        found.split(',').zip(expected.split(',')).take_while(|(found, expected)| found == expected).count();
     wrong(format!(
-        "it has {} migrations up to version {}, where {} up to version 26 are expected",
-        row.int8(2).unwrap_or(0),
-        row.int8(3).unwrap_or(0),
-        expected_level().split(',').count(),
+        "row {} of _duroxide_migrations is \"{}\", where \"{}\" is expected",
+        place + 1,
+        row_of(&found, place),
+        row_of(&expected, place),
     ))
 }
 

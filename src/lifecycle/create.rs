@@ -17,7 +17,7 @@ pub(crate) fn create(name: &[u8]) -> Result<()> {
         if !schema
             .one_bool("SELECT has_database_privilege(current_database(), 'CREATE') WHERE $1 IS NOT NULL")
         {
-            return Err(Error::NoSuchSchema(schema.shown()));
+            return Err(Error::NoSchemaToCreate(schema.shown()));
         }
         schema.run_script("CREATE SCHEMA {q}");
     }

@@ -100,7 +100,7 @@ impl Schema {
         if self.one_bool("SELECT has_schema_privilege($1, 'CREATE') AND has_schema_privilege($1, 'USAGE')") {
             return Ok(());
         }
-        Err(Error::NotAllowed { schema: self.shown(), needs: "CREATE and USAGE" })
+        Err(Error::NotAllowed { schema: self.shown(), needs: "CREATE and USAGE are" })
     }
 
     /// Refuses a caller who does not own the queue's tables and functions.
@@ -166,12 +166,21 @@ impl Schema {
             return Err(Error::NoSuchSchema(self.shown()));
         }
         if !self.one_bool("SELECT has_schema_privilege($1, 'USAGE')") {
-            return Err(Error::NotAllowed { schema: self.shown(), needs: "USAGE" });
+            return Err(Error::NotAllowed { schema: self.shown(), needs: "USAGE is" });
         }
         if !self.has_table("_duroxide_queue") {
             return Err(Error::NoQueue(self.shown()));
         }
         self.require_ownership()?;
+        if !self.one_bool(
+            "SELECT count(*) = 4
+             FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = $1 AND c.relname = '_duroxide_queue'
+               AND a.attname IN ('origin', 'layout', 'made_schema', 'replaced_functions')",
+        ) {
+            let part = "_duroxide_queue is not the table that this extension makes".into();
+            return Err(Error::IncompleteSchema { schema: self.shown(), part });
+        }
         self.registered().ok_or_else(|| Error::NoQueue(self.shown()))
     }
 }

@@ -3,8 +3,10 @@
 pub(crate) mod advisory;
 pub(crate) mod commit_check;
 pub(crate) mod encoding;
+pub(crate) mod guc;
 pub(crate) mod identity;
 pub(crate) mod json;
+pub(crate) mod lock_timeout;
 pub(crate) mod namespace;
 pub(crate) mod planner;
 pub(crate) mod probe;

@@ -6,54 +6,25 @@
 //! offer. Costs of disabled nodes are huge before PostgreSQL 18, which would wake the JIT compiler.
 
 use crate::db::Planning;
+use crate::pg::guc;
 use core::ffi::CStr;
-use pgrx::pg_sys;
 
-const BY_INDEX: &[&CStr] = &[
-    c"enable_seqscan",
-    c"enable_bitmapscan",
-    c"enable_hashjoin",
-    c"enable_mergejoin",
-    c"enable_material",
-    c"jit",
+const BY_INDEX: &[(&CStr, &CStr)] = &[
+    (c"enable_seqscan", c"off"),
+    (c"enable_bitmapscan", c"off"),
+    (c"enable_hashjoin", c"off"),
+    (c"enable_mergejoin", c"off"),
+    (c"enable_material", c"off"),
+    (c"jit", c"off"),
 ];
 
-const IN_INDEX_ORDER: &[&CStr] = &[
-    c"enable_seqscan",
-    c"enable_bitmapscan",
-    c"enable_hashjoin",
-    c"enable_mergejoin",
-    c"enable_material",
-    c"enable_sort",
-    c"enable_incremental_sort",
-    c"jit",
-];
+const IN_INDEX_ORDER: &[(&CStr, &CStr)] = &[(c"enable_sort", c"off"), (c"enable_incremental_sort", c"off")];
 
 /// Runs `body` with the settings of `planning`, and puts the session's own back.
 pub(crate) fn with_settings<R>(planning: Planning, body: impl FnOnce() -> R) -> R {
-    let settings = match planning {
-        Planning::ByStatistics => return body(),
-        Planning::ByIndex => BY_INDEX,
-        Planning::InIndexOrder => IN_INDEX_ORDER,
-    };
-    // SAFETY: a GUC nest level is what a function's SET clause uses. If `body` raises an error, the
-    // abort of the (sub)transaction unwinds the level.
-    unsafe {
-        let level = pg_sys::NewGUCNestLevel();
-        for name in settings {
-            pg_sys::set_config_option(
-                name.as_ptr(),
-                c"off".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-        }
-        let result = body();
-        pg_sys::AtEOXact_GUC(true, level);
-        result
+    match planning {
+        Planning::ByStatistics => body(),
+        Planning::ByIndex => guc::with_settings(BY_INDEX, body),
+        Planning::InIndexOrder => guc::with_settings(BY_INDEX, || guc::with_settings(IN_INDEX_ORDER, body)),
     }
 }

@@ -10,9 +10,9 @@ use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form, Refusal};
-use crate::pg::probe;
 use crate::pg::spi::Rows;
 use crate::pg::values::JsonbBuf;
+use crate::pg::{lock_timeout, probe};
 use crate::queue::scan_start::{self, ScanStart};
 use crate::queue::{dead_letters, rounds, turn_input};
 use std::time::Instant;
@@ -362,16 +362,15 @@ fn lease(
     } else {
         &LEASE_ANEW
     };
-    let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
-    let rows = db.query(
-        statement,
-        &[
-            instance_id.into(),
-            lock_token.as_bytes().into(),
-            until_ms.into(),
-            request.clock.now_ms()?.into(),
-            ids.into(),
-        ],
-    );
+    let tables = [c"instance_locks", c"orchestrator_queue"];
+    let rows = lock_timeout::at_least_a_second(db.schema(), &tables, || {
+        let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
+        let now_ms = request.clock.now_ms()?;
+        let token = lock_token.as_bytes();
+        Ok(db.query(
+            statement,
+            &[instance_id.into(), token.into(), until_ms.into(), now_ms.into(), ids.into()],
+        ))
+    })?;
     rows.first().map_or(Err(Error::InvalidLockToken), |row| Ok(row.int4(1)))
 }

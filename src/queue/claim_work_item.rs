@@ -7,8 +7,8 @@ use crate::clock::{Clock, visible_until};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
 use crate::pg::advisory::Key;
-use crate::pg::probe;
 use crate::pg::values::{Text, TextArray, TextBuf};
+use crate::pg::{lock_timeout, probe};
 use crate::queue::claim_instance::new_lock_token;
 use crate::queue::rounds;
 
@@ -175,18 +175,16 @@ RETURNING w.work_item, w.attempt_count",
 };
 
 fn take(db: &Db, request: &Request, ids: &[i64]) -> Result<Option<ClaimedWorkItem>> {
-    let now_ms = request.clock.now_ms()?;
     let lock_token = new_lock_token();
-    let rows = db.query(
-        &TAKE,
-        &[
-            ids.into(),
-            visible_until(now_ms).into(),
-            now_ms.into(),
-            lock_token.as_bytes().into(),
-            request.clock.lease_end_ms(request.lock_timeout_ms)?.into(),
-        ],
-    );
+    let rows = lock_timeout::at_least_a_second(db.schema(), &[c"worker_queue"], || {
+        let now_ms = request.clock.now_ms()?;
+        let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
+        let token = lock_token.as_bytes();
+        Ok(db.query(
+            &TAKE,
+            &[ids.into(), visible_until(now_ms).into(), now_ms.into(), token.into(), until_ms.into()],
+        ))
+    })?;
     Ok(rows.first().map(|row| ClaimedWorkItem {
         work_item: row.text_buf(1).unwrap_or(TextBuf(Vec::new())),
         attempt_count: row.int4(2).unwrap_or(0),
@@ -242,15 +240,15 @@ fn claim_with_session(
         return Ok(None);
     }
     let length_ms = request.session_lock_timeout_ms.unwrap_or(request.lock_timeout_ms);
-    db.query(
-        &OPEN_SESSION,
-        &[
-            session_id.into(),
-            request.owner_id.into(),
-            request.clock.lease_end_ms(length_ms)?.into(),
-            request.clock.now_ms()?.into(),
-        ],
-    );
+    lock_timeout::at_least_a_second(db.schema(), &[c"sessions"], || {
+        let until_ms = request.clock.lease_end_ms(length_ms)?;
+        let now_ms = request.clock.now_ms()?;
+        db.query(
+            &OPEN_SESSION,
+            &[session_id.into(), request.owner_id.into(), until_ms.into(), now_ms.into()],
+        );
+        Ok(())
+    })?;
     Ok(claimed)
 }
 

@@ -4,6 +4,7 @@ use crate::clock::visible_until;
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
 use crate::pg::json::Refusal;
+use crate::pg::lock_timeout;
 
 static BURY: Statement = Statement {
     text: "
@@ -33,16 +34,19 @@ pub(crate) fn bury_messages(db: &Db, now_ms: i64, messages: &[(i64, Refusal)]) -
     if messages.is_empty() || !may_bury() {
         return Ok(());
     }
+    let tables = [c"orchestrator_queue", c"dead_letters"];
     for (id, refusal) in messages {
-        db.query(
-            &BURY,
-            &[
-                (*id).into(),
-                visible_until(now_ms).into(),
-                refusal.sqlstate().as_bytes().into(),
-                refusal.message.as_bytes().into(),
-            ],
-        );
+        lock_timeout::at_least_a_second(db.schema(), &tables, || {
+            db.query(
+                &BURY,
+                &[
+                    (*id).into(),
+                    visible_until(now_ms).into(),
+                    refusal.sqlstate().as_bytes().into(),
+                    refusal.message.as_bytes().into(),
+                ],
+            )
+        });
     }
     Ok(())
 }

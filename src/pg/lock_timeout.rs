@@ -1,0 +1,27 @@
+//! Writing under a `lock_timeout` so short that it would fail where nobody is in the way.
+//!
+//! Sessions that lengthen one table's file take turns on a heavyweight lock (`RelationExtensionLock` in
+//! hio.c), for microseconds each, and the wait counts against `lock_timeout`. With one of 1 ms a busy
+//! queue's fetches would fail by it, though no session holds anything back.
+
+use crate::pg::guc;
+use core::ffi::CStr;
+use pgrx::pg_sys;
+
+/// Runs the writing part of a claim with a `lock_timeout` of at least a second. The tables that it
+/// writes are locked before that, under the caller's own: a wait for DDL is the caller's to bound.
+pub(crate) fn at_least_a_second<R>(schema: pg_sys::Oid, tables: &[&CStr], body: impl FnOnce() -> R) -> R {
+    // SAFETY: reads a global of this backend.
+    let timeout_ms = unsafe { pg_sys::LockTimeout };
+    if timeout_ms == 0 || timeout_ms >= 1000 {
+        return body();
+    }
+    for table in tables {
+        // SAFETY: the lock that the statement itself takes, held to the end of the transaction.
+        unsafe {
+            let table = pg_sys::get_relname_relid(table.as_ptr(), schema);
+            pg_sys::LockRelationOid(table, pg_sys::RowExclusiveLock as i32);
+        }
+    }
+    guc::with_settings(&[(c"lock_timeout", c"1s")], body)
+}

@@ -1,0 +1,120 @@
+//! A long call can be cancelled: it ends within a second, as 57014, and nothing has changed.
+
+use crate::dispatcher::{code, number};
+use duroxide_queue_tests::outcome::{must, run};
+use duroxide_queue_tests::queue::Queue;
+use sqlx::postgres::PgConnection;
+use std::time::{Duration, Instant};
+
+const TIMEOUT: Duration = Duration::from_millis(200);
+/// How long after its timeout a call may go on.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs a call to its end, to know how long it takes, and takes it back; then cancels it early, in
+/// the middle, and near its end.
+async fn assert_cancellable(session: &mut PgConnection, call: &str, trace: &str) {
+    let before = number(session, trace).await;
+    must(session, "BEGIN").await;
+    let start = Instant::now();
+    must(session, call).await;
+    let whole = start.elapsed();
+    must(session, "ROLLBACK").await;
+    assert!(whole > 2 * TIMEOUT, "over after {whole:?}: it needs more to do");
+
+    for timeout in [TIMEOUT, whole / 2, whole * 4 / 5] {
+        must(session, &format!("SET statement_timeout = {}; BEGIN", timeout.as_millis())).await;
+        let start = Instant::now();
+        let outcome = run(session, call).await;
+        let took = start.elapsed();
+        must(session, "ROLLBACK; SET statement_timeout = 0").await;
+        println!("of {whole:?}, cancelled at {timeout:?}: over after {took:?}");
+        // Late in the call, another run may be faster than the first.
+        assert!(
+            outcome.code() == Some(code::QUERY_CANCELED) || timeout > TIMEOUT && took < timeout,
+            "at {timeout:?}, over after {took:?}: {outcome:?}"
+        );
+        assert!(took < timeout + PATIENCE, "{call}: cancelled at {timeout:?}, over only after {took:?}");
+        assert_eq!(number(session, trace).await, before, "the cancelled call has left something");
+    }
+}
+
+const TRACE: &str = "SELECT (SELECT count(*) FROM history) + (SELECT sum(attempt_count) FROM orchestrator_queue) \
+                     + (SELECT count(*) FROM orchestrator_queue WHERE lock_token IS NULL) + (SELECT count(*) FROM instance_locks)";
+
+#[tokio::test]
+async fn a_fetch_of_many_large_messages_can_be_cancelled() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
+         SELECT 'big', (SELECT json_agg(n || ' some text')::text FROM generate_series(1, 1000) n), 'epoch', 'epoch' FROM generate_series(1, 6000)",
+    )
+    .await;
+    let fetch = "SELECT out_instance_id, out_attempt_count FROM fetch_orchestration_item(1000, 60000)";
+    assert_cancellable(&mut session, fetch, TRACE).await;
+    queue.remove().await;
+}
+
+#[tokio::test]
+async fn a_fetch_of_a_long_history_can_be_cancelled() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        "SELECT enqueue_orchestrator_work('long', '1', 'epoch'); \
+         INSERT INTO history SELECT 'long', 1, n, 'E', (SELECT json_agg(n || ' some text')::text FROM generate_series(1, 500) n), 'epoch' FROM generate_series(1, 10000) n",
+    )
+    .await;
+    let fetch = "SELECT out_instance_id, out_attempt_count FROM fetch_orchestration_item(1000, 60000)";
+    assert_cancellable(&mut session, fetch, TRACE).await;
+    queue.remove().await;
+}
+
+#[tokio::test]
+async fn an_acknowledgement_with_ten_thousand_events_can_be_cancelled() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        "CREATE TABLE delta AS SELECT jsonb_agg(jsonb_build_object('event_id', n, 'event_type', 'E', 'event_data', to_json(repeat('0123456789', 1000))::text)) AS events \
+         FROM generate_series(1, 10000) n; \
+         SELECT enqueue_orchestrator_work('long', '1', 'epoch'); SELECT out_instance_id FROM fetch_orchestration_item(1000, 600000)",
+    )
+    .await;
+    let ack = "SELECT ack_orchestration_item((SELECT lock_token FROM instance_locks), 1000, 1, (SELECT events FROM delta), '[]', '[]', '{}')";
+    assert_cancellable(&mut session, ack, "SELECT (SELECT count(*) FROM history) + (SELECT count(*) FROM orchestrator_queue) + (SELECT count(*) FROM instance_locks)").await;
+    must(&mut session, ack).await;
+    assert_eq!(number(&mut session, "SELECT count(*) FROM history").await, 10_000);
+    must(&mut session, "DROP TABLE delta").await;
+    queue.remove().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_key_can_be_cancelled() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    let mut holder = queue.connect().await;
+    must(&mut session, "SELECT enqueue_orchestrator_work('i', '1', 'epoch'); SELECT out_instance_id FROM fetch_orchestration_item(1000, 600000)").await;
+    must(&mut holder, &format!("BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}.i'))", queue.schema()))
+        .await;
+    must(&mut session, "SET statement_timeout = 200").await;
+    for call in [
+        "SELECT ack_orchestration_item((SELECT lock_token FROM instance_locks), 1000, 1, '[]', '[]', '[]', '{}')",
+        "SELECT renew_orchestration_item_lock((SELECT lock_token FROM instance_locks), 1000, 60)",
+        "SELECT abandon_orchestration_item((SELECT lock_token FROM instance_locks), 1000)",
+        "SELECT delete_instances_atomic(ARRAY['i'], true)",
+    ] {
+        let start = Instant::now();
+        let outcome = run(&mut session, call).await;
+        assert_eq!(outcome.code(), Some(code::QUERY_CANCELED), "{call}: {outcome:?}");
+        assert!(start.elapsed() < TIMEOUT + PATIENCE, "{call}: cancelled only after {:?}", start.elapsed());
+    }
+    must(&mut session, "SET statement_timeout = 0").await;
+    must(&mut holder, "COMMIT").await;
+    let kept = "SELECT count(*) FROM instance_locks JOIN orchestrator_queue USING (instance_id, lock_token)";
+    assert_eq!(number(&mut session, kept).await, 1, "the lease is as it was");
+    let keys = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+    assert_eq!(number(&mut session, keys).await, 0);
+    queue.remove().await;
+}

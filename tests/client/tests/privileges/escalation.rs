@@ -1,0 +1,574 @@
+//! A superuser who manages somebody else's queue runs nothing of that somebody's with a superuser's
+//! rights.
+//!
+//! The owner of a schema may put anything in it, so each test lays one trap. `evil.trap()` counts how
+//! often it has run as a superuser, in a sequence, so that no rollback hides it.
+
+use super::{database_with_extension, reference_schema};
+use duroxide_queue_tests::database::Database;
+use duroxide_queue_tests::outcome::{Outcome, must, run};
+use sqlx::postgres::PgConnection;
+
+/// What the attacker has at hand: the trap as a function, as a trigger, and as a cast from a type. The
+/// cast is explicit, so that an operator which takes any type is not ambiguous: `||` casts inside.
+const TOOLS: &str = "
+CREATE SCHEMA evil;
+GRANT USAGE ON SCHEMA evil TO PUBLIC;
+CREATE SEQUENCE evil.caught;
+CREATE FUNCTION evil.trap() RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN
+  IF (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) THEN
+    PERFORM pg_catalog.nextval('evil.caught');
+  END IF;
+  RETURN 1;
+END $$;
+CREATE FUNCTION evil.trigger() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM evil.trap(); RETURN coalesce(NEW, OLD); END $$;
+CREATE TYPE evil.word AS (word text);
+CREATE FUNCTION evil.spell(evil.word) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN PERFORM evil.trap(); RETURN ($1).word; END $$;
+CREATE CAST (evil.word AS text) WITH FUNCTION evil.spell(evil.word);
+CREATE TABLE evil.deferred (a integer);
+CREATE CONSTRAINT TRIGGER later AFTER INSERT ON evil.deferred DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION evil.trigger();
+";
+
+/// Everything that takes the name of a queue.
+const MANAGEMENT: [&str; 8] = [
+    "adopt_queue('app')",
+    "grant_client('app', 'pg_monitor')",
+    "revoke_client('app', 'pg_monitor')",
+    "redrive('app', 1)",
+    "discard('app', 1)",
+    "release_queue('app')",
+    "drop_queue('app')",
+    "create_queue('app')",
+];
+
+struct Attack {
+    database: Database,
+    superuser: PgConnection,
+    attacker: PgConnection,
+    name: String,
+    complaints: Vec<String>,
+}
+
+impl Attack {
+    /// A duroxide-pg schema `app` of a role without other rights, and its tools.
+    async fn prepare() -> Attack {
+        let (mut database, mut superuser) = database_with_extension().await;
+        let name = database.role("attacker").await;
+        reference_schema(&database, &mut superuser, &name).await;
+        must(&mut superuser, &format!("GRANT CREATE ON DATABASE {} TO {name}", database.name())).await;
+        let mut attacker = database.connect_as(&name).await;
+        must(&mut attacker, TOOLS).await;
+        Attack { database, superuser, attacker, name, complaints: Vec::new() }
+    }
+
+    /// The same, adopted by its owner.
+    async fn adopted() -> Attack {
+        let mut attack = Attack::prepare().await;
+        attack.owner("SELECT duroxide_queue.adopt_queue('app')").await;
+        attack
+    }
+
+    async fn owner(&mut self, sql: &str) {
+        must(&mut self.attacker, sql).await;
+    }
+
+    /// The superuser does everything there is to do, each thing in a transaction that is undone except
+    /// for the adoption, and looks at the list of queues; whether that succeeds does not matter.
+    async fn superuser_manages(&mut self, what: &str) {
+        for call in MANAGEMENT {
+            must(&mut self.superuser, "BEGIN").await;
+            self.superuser_calls(what, call).await;
+            must(&mut self.superuser, "ROLLBACK").await;
+        }
+        self.superuser_calls(what, "adopt_queue('app')").await;
+        self.looks_at_the_list(what).await;
+    }
+
+    async fn superuser_calls(&mut self, what: &str, call: &str) {
+        let outcome = run(&mut self.superuser, &format!("SELECT duroxide_queue.{call}")).await;
+        if let Outcome::Error(error) = outcome
+            && error.code.starts_with("XX")
+        {
+            self.complaints.push(format!("{what}: {call} fails inside: {error}"));
+        }
+        self.look_for_a_catch(what, call).await;
+    }
+
+    async fn looks_at_the_list(&mut self, what: &str) {
+        must(&mut self.superuser, "SELECT * FROM duroxide_queue.queues").await;
+        self.look_for_a_catch(what, "the view queues").await;
+    }
+
+    /// In a session of its own: the superuser's may be in a transaction that has failed.
+    async fn look_for_a_catch(&mut self, what: &str, call: &str) {
+        let mut session = self.database.connect().await;
+        if run(&mut session, "SELECT is_called FROM evil.caught").await.value() == "t" {
+            self.complaints.push(format!("{what}: code of the owner ran as a superuser in {call}"));
+            must(&mut session, "SELECT setval('evil.caught', 1, false)").await;
+        }
+        let promoted = format!("SELECT rolsuper FROM pg_roles WHERE rolname = '{}'", self.name);
+        if run(&mut session, &promoted).await.value() == "t" {
+            self.complaints.push(format!("{what}: the owner is a superuser after {call}"));
+        }
+        let left = must(
+            &mut session,
+            "SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner
+             WHERE r.rolsuper AND p.pronamespace = 'app'::regnamespace
+               AND (p.prosecdef OR p.probin IS DISTINCT FROM '$libdir/duroxide_queue')",
+        )
+        .await;
+        if !left.is_empty() {
+            self.complaints
+                .push(format!("{what}: {call} made functions of the owner's the superuser's: {left:?}"));
+        }
+    }
+
+    /// The end of the attack, and what there is to complain of.
+    async fn end(self) -> Vec<String> {
+        self.database.remove().await;
+        self.complaints
+    }
+}
+
+fn assert_none(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[tokio::test]
+async fn the_trap_works() {
+    let mut attack = Attack::prepare().await;
+    must(&mut attack.superuser, "SELECT evil.trap()").await;
+    let caught = run(&mut attack.superuser, "SELECT is_called FROM evil.caught").await.value();
+    assert_eq!(caught, "t");
+    attack.database.remove().await;
+}
+
+#[tokio::test]
+async fn stored_definitions_run_with_the_rights_of_who_stored_them() {
+    let name_of_superuser = "(SELECT rolname FROM pg_roles WHERE oid = 10)";
+    let mut complaints = Vec::new();
+    for text in [
+        "SELECT evil.trap()",
+        "RESET ROLE; SELECT evil.trap()",
+        "SET ROLE NONE; SELECT evil.trap()",
+        "SET SESSION AUTHORIZATION DEFAULT; SELECT evil.trap()",
+        "DO $$ BEGIN EXECUTE format('SET ROLE %I', NAME); PERFORM evil.trap(); END $$",
+        "DO $$ BEGIN EXECUTE format('ALTER FUNCTION evil.trap() OWNER TO %I', NAME); END $$",
+        "ALTER ROLE CURRENT_USER SUPERUSER",
+        "INSERT INTO evil.deferred VALUES (1)",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT evil.trap()",
+        "PREPARE p AS SELECT evil.trap()",
+        "COMMIT; SELECT evil.trap()",
+        "CREATE EVENT TRIGGER t ON ddl_command_end EXECUTE FUNCTION evil.trap()",
+        "CREATE OR REPLACE FUNCTION app.list_instances() RETURNS TABLE (instance_id text) LANGUAGE c AS 'evil', 'evil'",
+        "COPY evil.deferred FROM PROGRAM 'echo 1'",
+        "CREATE TEMP TABLE pg_class (a int); CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT evil.trap()'",
+    ] {
+        let text = text.replace("NAME", name_of_superuser).replace('\'', "''");
+        let mut attack = Attack::adopted().await;
+        attack
+            .owner(&format!(
+                "UPDATE app._duroxide_queue SET replaced_functions = ARRAY['{text}'] || replaced_functions"
+            ))
+            .await;
+        attack.superuser_manages(&text).await;
+        complaints.extend(attack.end().await);
+    }
+    assert_none(complaints);
+}
+
+#[tokio::test]
+async fn stored_definitions_leave_the_superusers_session_as_it_was() {
+    let mut complaints = Vec::new();
+    for text in [
+        "SET search_path = evil",
+        "SELECT set_config('search_path', 'evil, pg_catalog', false)",
+        "SET statement_timeout = '1h'",
+        "SET duroxide_queue.lease_clock = latest",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SET TimeZone = 'Pacific/Auckland'",
+        "LISTEN evil",
+        "SELECT pg_advisory_lock(1)",
+    ] {
+        let mut attack = Attack::adopted().await;
+        let settings = "SELECT name, setting FROM pg_settings
+                        WHERE name NOT IN ('is_superuser', 'in_hot_standby', 'transaction_deferrable') ORDER BY 1";
+        let before = must(&mut attack.superuser, settings).await;
+        let escaped = text.replace('\'', "''");
+        attack
+            .owner(&format!(
+                "UPDATE app._duroxide_queue SET replaced_functions = replaced_functions || ARRAY['{escaped}']"
+            ))
+            .await;
+
+        attack.superuser_calls(text, "release_queue('app')").await;
+
+        let after = must(&mut attack.superuser, settings).await;
+        let changed: Vec<_> = after
+            .iter()
+            .filter(|setting| !before.contains(setting) && setting[1].as_deref() != Some("caller"))
+            .collect();
+        let listens = must(&mut attack.superuser, "SELECT pg_listening_channels()").await;
+        let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+        let held = run(&mut attack.superuser, held).await.value();
+        if !changed.is_empty() || !listens.is_empty() || held != "0" {
+            attack.complaints.push(format!(
+                "{text} stays in the superuser's session: {changed:?}, listening: {listens:?}, advisory locks: {held}"
+            ));
+        }
+        complaints.extend(attack.end().await);
+    }
+    assert_none(complaints);
+}
+
+#[tokio::test]
+async fn a_registry_that_is_a_view() {
+    let mut attack = Attack::adopted().await;
+    attack
+        .owner(
+            "ALTER TABLE app._duroxide_queue RENAME TO moved;
+             CREATE VIEW app._duroxide_queue AS
+             SELECT m.origin, m.layout + evil.trap() AS layout, m.made_schema, m.replaced_functions FROM app.moved m",
+        )
+        .await;
+    attack.superuser_manages("a view").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn a_registry_with_row_security_triggers_and_rules() {
+    let mut attack = Attack::adopted().await;
+    attack
+        .owner(
+            "ALTER TABLE app._duroxide_queue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+             CREATE POLICY p ON app._duroxide_queue USING (evil.trap() = 1) WITH CHECK (evil.trap() = 1);
+             CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON app._duroxide_queue
+               FOR EACH ROW EXECUTE FUNCTION evil.trigger();
+             CREATE TRIGGER s BEFORE TRUNCATE ON app._duroxide_queue EXECUTE FUNCTION evil.trigger();
+             CREATE RULE r AS ON DELETE TO app._duroxide_queue DO ALSO SELECT evil.trap()",
+        )
+        .await;
+    attack.superuser_manages("row security").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn a_registry_of_the_owners_types() {
+    let mut complaints = Vec::new();
+    for (what, columns, values) in [
+        (
+            "origin of a type with a cast",
+            "origin evil.word, layout integer, made_schema boolean, replaced_functions text[]",
+            "ROW('adopted')::evil.word, 1, false, '{}'",
+        ),
+        (
+            "layout of a type with a cast",
+            "origin text, layout evil.word, made_schema boolean, replaced_functions text[]",
+            "'adopted', ROW('1')::evil.word, false, '{}'",
+        ),
+        (
+            "definitions of a type with a cast",
+            "origin text, layout integer, made_schema boolean, replaced_functions evil.word[]",
+            "'adopted', 1, false, ARRAY[ROW('SELECT 1')::evil.word]",
+        ),
+        (
+            "definitions that are numbers",
+            "origin text, layout integer, made_schema boolean, replaced_functions integer[]",
+            "'adopted', 1, false, ARRAY[1, 2, 3]",
+        ),
+        (
+            "definitions that are one text",
+            "origin text, layout integer, made_schema boolean, replaced_functions text",
+            "'adopted', 1, false, 'SELECT evil.trap()'",
+        ),
+        (
+            "a decision that is a text",
+            "origin text, layout integer, made_schema text, replaced_functions text[]",
+            "'created', 1, 'yes', '{}'",
+        ),
+        (
+            "a number for an origin",
+            "origin bigint, layout integer, made_schema boolean, replaced_functions text[]",
+            "1, 1, false, '{}'",
+        ),
+        ("no columns", "a integer", "1"),
+    ] {
+        let mut attack = Attack::adopted().await;
+        attack
+            .owner(&format!(
+                "DROP TABLE app._duroxide_queue; CREATE TABLE app._duroxide_queue ({columns});
+                 INSERT INTO app._duroxide_queue VALUES ({values})"
+            ))
+            .await;
+        attack.superuser_manages(what).await;
+        complaints.extend(attack.end().await);
+    }
+    assert_none(complaints);
+}
+
+#[tokio::test]
+async fn migrations_of_the_owners_types() {
+    let mut complaints = Vec::new();
+    for (what, columns, values) in [
+        (
+            "name of a type with a cast",
+            "version bigint, name evil.word",
+            "1, ROW('0001_initial_schema.sql')::evil.word",
+        ),
+        (
+            "version of a type with a cast",
+            "version evil.word, name text",
+            "ROW('1')::evil.word, '0001_initial_schema.sql'",
+        ),
+    ] {
+        let mut attack = Attack::prepare().await;
+        attack
+            .owner(&format!(
+                "DROP TABLE app._duroxide_migrations;
+                 CREATE TABLE app._duroxide_migrations ({columns}, applied_at timestamptz);
+                 INSERT INTO app._duroxide_migrations VALUES ({values})"
+            ))
+            .await;
+        attack.superuser_manages(what).await;
+        complaints.extend(attack.end().await);
+    }
+    assert_none(complaints);
+}
+
+#[tokio::test]
+async fn migrations_that_are_a_view() {
+    let mut attack = Attack::prepare().await;
+    attack
+        .owner(
+            "ALTER TABLE app._duroxide_migrations RENAME TO moved;
+             CREATE VIEW app._duroxide_migrations AS
+             SELECT m.version * evil.trap() AS version, m.name, m.applied_at FROM app.moved m",
+        )
+        .await;
+    attack.superuser_manages("a view").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn dead_letters_that_are_a_view() {
+    let mut attack = Attack::adopted().await;
+    attack
+        .owner(
+            "DROP TABLE app.dead_letters;
+             CREATE VIEW app.dead_letters AS
+             SELECT evil.trap()::bigint AS id, 1::bigint AS message_id, 'i'::text AS instance_id, '{}'::text AS work_item,
+                    now() AS visible_at, now() AS created_at, 0 AS attempt_count, now() AS buried_at,
+                    ''::text AS sqlstate, ''::text AS reason",
+        )
+        .await;
+    attack.superuser_manages("a view").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn dead_letters_with_triggers() {
+    let mut attack = Attack::adopted().await;
+    attack
+        .owner(
+            "INSERT INTO app.dead_letters VALUES (1, 1, 'i', '{}', now(), now(), 0, now(), '', '');
+             CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON app.dead_letters
+               FOR EACH ROW EXECUTE FUNCTION evil.trigger();
+             CREATE CONSTRAINT TRIGGER d AFTER DELETE ON app.dead_letters DEFERRABLE INITIALLY DEFERRED
+               FOR EACH ROW EXECUTE FUNCTION evil.trigger();
+             CREATE TRIGGER t BEFORE INSERT ON app.orchestrator_queue FOR EACH ROW EXECUTE FUNCTION evil.trigger()",
+        )
+        .await;
+    attack.superuser_manages("triggers").await;
+    assert_none(attack.end().await);
+
+    let mut attack = Attack::adopted().await;
+    attack
+        .owner(
+            "INSERT INTO app.dead_letters VALUES (1, 1, 'i', '{}', now(), now(), 0, now(), '', '');
+             CREATE CONSTRAINT TRIGGER d AFTER DELETE ON app.dead_letters DEFERRABLE INITIALLY DEFERRED
+               FOR EACH ROW EXECUTE FUNCTION evil.trigger()",
+        )
+        .await;
+    attack.superuser_calls("a deferred trigger", "discard('app', 1)").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn dead_letters_of_the_owner_in_a_queue_that_the_superuser_adopted() {
+    let mut attack = Attack::prepare().await;
+    attack.superuser_calls("adopted by the superuser", "adopt_queue('app')").await;
+    attack
+        .owner(
+            "CREATE TRIGGER t BEFORE INSERT ON app.orchestrator_queue FOR EACH ROW EXECUTE FUNCTION evil.trigger();
+             DROP TABLE app.dead_letters;
+             CREATE TABLE app.dead_letters (
+               id bigint, message_id bigint, instance_id text, work_item text, visible_at timestamptz,
+               created_at timestamptz, attempt_count integer, buried_at timestamptz, sqlstate text, reason text);
+             INSERT INTO app.dead_letters SELECT n, n, 'i', '{}', now(), now(), 0, now(), '', '' FROM generate_series(1, 2) n;
+             CREATE TRIGGER t BEFORE DELETE ON app.dead_letters FOR EACH ROW EXECUTE FUNCTION evil.trigger()",
+        )
+        .await;
+    attack.superuser_calls("adopted by the superuser", "discard('app', 1)").await;
+    attack.superuser_calls("adopted by the superuser", "redrive('app', 2)").await;
+    attack.superuser_manages("adopted by the superuser").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn a_function_that_the_owner_drops_between_adoption_and_release() {
+    let mut attack = Attack::prepare().await;
+    attack
+        .owner(
+            "CREATE OR REPLACE FUNCTION app.cleanup_schema() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+             AS $$ BEGIN PERFORM evil.trap(); END $$",
+        )
+        .await;
+    attack.superuser_calls("adoption", "adopt_queue('app')").await;
+    attack.owner("DROP FUNCTION app.cleanup_schema()").await;
+
+    attack.superuser_calls("release", "release_queue('app')").await;
+
+    // Whoever calls it now, the owner's code must not run as a superuser.
+    let _ = run(&mut attack.attacker, "SELECT app.cleanup_schema()").await;
+    attack.look_for_a_catch("release", "a call of the function that was put back").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn functions_of_the_contracts_names_are_in_the_way_of_creation() {
+    let mut attack = Attack::prepare().await;
+    let body = "LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM evil.trap(); END $$";
+    for (schema, function) in [
+        ("s1", format!("fetch_history(p_instance_id text) RETURNS void {body}")),
+        ("s2", format!("fetch_history(text, integer DEFAULT evil.trap()) RETURNS void {body}")),
+        ("s3", format!("cleanup_schema() RETURNS void {body}")),
+        ("s4", format!("get_kv_value(VARIADIC text[]) RETURNS void {body}")),
+    ] {
+        attack.owner(&format!("CREATE SCHEMA {schema}; CREATE FUNCTION {schema}.{function}")).await;
+        let call = format!("SELECT duroxide_queue.create_queue('{schema}')");
+        let outcome = run(&mut attack.superuser, &call).await;
+        assert!(matches!(outcome.code(), Some("42P07" | "42723")), "{function}: {outcome:?}");
+        attack.look_for_a_catch(&function, &call).await;
+    }
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn functions_of_the_contracts_names_in_the_way_of_adoption() {
+    let mut complaints = Vec::new();
+    for function in [
+        "CREATE FUNCTION app.fetch_history(text, integer DEFAULT evil.trap()) RETURNS void
+         LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM evil.trap(); END $$",
+        "CREATE OR REPLACE FUNCTION app.list_instances() RETURNS TABLE (instance_id text)
+         LANGUAGE plpgsql SECURITY DEFINER COST 1 ROWS 1 SET search_path = evil
+         AS $$ BEGIN PERFORM evil.trap(); END $$",
+        "CREATE AGGREGATE app.fetch_history(integer) (SFUNC = int4pl, STYPE = integer)",
+        "CREATE PROCEDURE app.ack_worker(integer) LANGUAGE sql AS 'SELECT evil.trap()'",
+    ] {
+        let mut attack = Attack::prepare().await;
+        attack.owner(function).await;
+        attack.superuser_manages(function).await;
+        complaints.extend(attack.end().await);
+    }
+    assert_none(complaints);
+}
+
+#[tokio::test]
+async fn tables_of_the_queue_with_traps() {
+    let mut attack = Attack::prepare().await;
+    attack
+        .owner(
+            "CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON app.orchestrator_queue
+               FOR EACH ROW EXECUTE FUNCTION evil.trigger();
+             ALTER TABLE app.worker_queue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+             CREATE POLICY p ON app.worker_queue USING (evil.trap() = 1);
+             CREATE FUNCTION evil.same(bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE
+               AS $$ BEGIN PERFORM evil.trap(); RETURN $1; END $$;
+             CREATE INDEX evil_idx ON app.worker_queue (evil.same(id));
+             ALTER TABLE app.sessions ADD CHECK (evil.same(locked_until) > 0);
+             INSERT INTO app.worker_queue (work_item, visible_at, created_at) VALUES ('{}', now(), now())",
+        )
+        .await;
+    attack.superuser_manages("traps on the tables").await;
+    assert_none(attack.end().await);
+}
+
+#[tokio::test]
+async fn columns_of_other_types_are_an_error_and_no_look_into_memory() {
+    let mut attack = Attack::adopted().await;
+    let mut complaints = Vec::new();
+    for (column, calls) in [
+        ("history.event_data", &["fetch_history('i')", "get_instance_stats('i')"][..]),
+        ("kv_store.value", &["get_kv_value('i', 'k')", "get_kv_all_values('i')"]),
+        ("instances.custom_status", &["get_custom_status('i', 0)"]),
+        ("instances.parent_instance_id", &["get_parent_id('i')"]),
+        (
+            "instances.orchestration_name",
+            &["get_instance_info('i')", "fetch_orchestration_item(2000000000000, 1)"],
+        ),
+        ("executions.output", &["get_instance_info('i')", "get_execution_info('i', 1)"]),
+        ("worker_queue.work_item", &["fetch_work_item(2000000000000, 1)"]),
+        ("orchestrator_queue.work_item", &["fetch_orchestration_item(2000000000000, 1)"]),
+    ] {
+        let (table, name) = column.split_once('.').expect("table and column");
+        for call in calls {
+            must(
+                &mut attack.attacker,
+                &format!(
+                    "BEGIN;
+                     INSERT INTO app.instances VALUES ('i', 'O', '1', 1, now(), now(), 'p', 's', 1);
+                     INSERT INTO app.executions VALUES ('i', 1, 'Running', 'o', now());
+                     INSERT INTO app.history VALUES ('i', 1, 1, 'T', '{{}}', now());
+                     INSERT INTO app.kv_store VALUES ('i', 'k', 'v', 1, 1);
+                     SELECT app.enqueue_orchestrator_work('i', '{{}}', now()), app.enqueue_worker_work('{{}}', 1);
+                     SELECT app.{call};
+                     UPDATE app.orchestrator_queue SET lock_token = NULL, locked_until = NULL;
+                     UPDATE app.worker_queue SET lock_token = NULL, locked_until = NULL;
+                     DELETE FROM app.instance_locks;
+                     ALTER TABLE app.{table} ALTER COLUMN {name} TYPE bigint USING 1"
+                ),
+            )
+            .await;
+            let outcome = run(&mut attack.attacker, &format!("SELECT app.{call}")).await;
+            if outcome.code().is_none_or(|code| code.starts_with("XX")) {
+                complaints.push(format!("{call} with {column} of another type: {outcome:?}"));
+            }
+            must(&mut attack.attacker, "ROLLBACK").await;
+        }
+    }
+    complaints.extend(attack.end().await);
+    assert_none(complaints);
+}
+
+#[tokio::test]
+async fn names_of_schemas_are_only_names() {
+    let mut attack = Attack::prepare().await;
+    for name in [
+        "x\"; SELECT evil.trap(); --",
+        "x'; SELECT evil.trap(); --",
+        "{q}",
+        "x\\'; SELECT evil.trap(); --",
+        "%I%s",
+        "$1",
+    ] {
+        let literal = name.replace('\'', "''");
+        must(&mut attack.superuser, &format!("SELECT duroxide_queue.create_queue('{literal}')")).await;
+        let quoted = format!("\"{}\"", name.replace('"', "\"\""));
+        must(
+            &mut attack.superuser,
+            &format!("SELECT {quoted}.enqueue_orchestrator_work('i', '{{}}', now())"),
+        )
+        .await;
+        let claim =
+            format!("SELECT out_instance_id FROM {quoted}.fetch_orchestration_item(2000000000000, 1)");
+        assert_eq!(run(&mut attack.superuser, &claim).await.value(), "i");
+        attack.looks_at_the_list(name).await;
+        must(&mut attack.superuser, &format!("SELECT duroxide_queue.drop_queue('{literal}')")).await;
+        attack.look_for_a_catch(name, "create and drop").await;
+    }
+    assert_none(attack.end().await);
+}
