@@ -10,7 +10,7 @@ SUDO ?=
 export PG_CONFIG KINDS SUDO
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all install lint setup clean
+.PHONY: help demo test test-all chaos fuzz install lint setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1|/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -24,6 +24,12 @@ test: ## lint, then all tests on all four versions of PostgreSQL (one: PG=17)
 
 test-all: ## the same, with duroxide's validations on adopted queues of every version too
 	@PG_CONFIG= TEST_ALL=1 tools/test.sh $(PG)
+
+chaos: ## kill dispatchers, backends and the server for 90 s, then audit every message (PG=17)
+	@PG_CONFIG= tools/chaos.sh $(PG)
+
+fuzz: ## 120,000 calls with hostile arguments, in databases of four encodings (PG=17)
+	@PG_CONFIG= tools/fuzz.sh $(PG)
 
 install: ## release build into your server: PG_CONFIG=/path/to/pg_config, SUDO=1 to copy as root
 	@FOUND_PG_CONFIG=$$(command -v pg_config) tools/install.sh "$(PG_CONFIG)"

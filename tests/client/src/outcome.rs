@@ -111,8 +111,10 @@ fn texts(row: &PgRow) -> Vec<Option<String>> {
     (0..row.len())
         .map(|column| {
             let value = row.try_get_raw(column).expect("a column of this row");
-            let text = (!value.is_null()).then(|| value.as_str().expect("text in UTF-8").to_owned());
-            text
+            if value.is_null() {
+                return None;
+            }
+            Some(value.as_str().expect("text in UTF-8").to_owned())
         })
         .collect()
 }

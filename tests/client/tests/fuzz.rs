@@ -67,6 +67,10 @@ async fn fuzz(encoding: Encoding, sixths: u64) {
     let calls = setting("DUROXIDE_QUEUE_FUZZ_CALLS").unwrap_or(CALLS) * sixths / 6;
     let mut target = Target::make(encoding, Random::seeded(seed)).await;
 
+    if encoding == Encoding::Utf8 {
+        target.fill().await;
+        target.call_with_canaries().await;
+    }
     for number in 0..calls {
         if number % BATCH == 0 {
             target.check_rows().await;

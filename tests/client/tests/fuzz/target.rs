@@ -3,7 +3,7 @@
 use crate::catalogue::{self, Function};
 use crate::random::Random;
 use crate::rows;
-use crate::values::Values;
+use crate::values::{CANARIES, Values};
 use duroxide_pg::MigrationPolicy;
 use duroxide_queue_tests::outcome::{self, Outcome, must};
 use duroxide_queue_tests::{queue, server};
@@ -43,7 +43,7 @@ const RUST_WORDS: [&str; 7] =
     [".rs:", "panicked", "unwrap()", "RUST_BACKTRACE", "src/", "out of bounds", "Option::"];
 
 /// SQLSTATEs that say nothing, that clients take for something else, or that only a broken server gives.
-const UNCLEAR: [&str; 9] = ["XX", "57", "22000", "0A", "40", "08", "28", "53", "58"];
+const UNCLEAR: [&str; 10] = ["XX", "42601", "57", "22000", "0A", "40", "08", "28", "53", "58"];
 
 /// Faults that are told in full.
 const TOLD: usize = 12;
@@ -96,7 +96,8 @@ pub struct Target {
     calls: u64,
     codes: BTreeMap<String, u64>,
     succeeded: BTreeSet<String>,
-    memory_kb: Option<u64>,
+    /// Of the backend's own, at the first batch, and whenever twice as many calls have been made.
+    memory_kb: Vec<(u64, u64)>,
     faults: Vec<String>,
 }
 
@@ -141,7 +142,7 @@ impl Target {
             calls: 0,
             codes: BTreeMap::new(),
             succeeded: BTreeSet::new(),
-            memory_kb: None,
+            memory_kb: Vec::new(),
             faults: Vec::new(),
         };
         target.begin_session().await;
@@ -204,23 +205,45 @@ impl Target {
         let function = loop {
             let function = random.pick(&self.functions);
             // They are slow, and there are simple ones among them.
-            if !function.manages || random.percent(35) {
+            if !function.manages || random.percent(50) {
                 break function;
             }
         };
-        let mild = random.percent(60);
+        let mild = random.percent(45);
         let given = function.arguments.len()
             - if random.percent(25) { random.below(function.optional as u64 + 1) as usize } else { 0 };
         let arguments: Vec<String> = function.arguments[..given]
             .iter()
             .map(|argument| self.values.argument(&function, argument, mild))
             .collect();
+        self.call_with(&function, &arguments).await;
+    }
+
+    /// Gives each function each canary for each text that it takes.
+    pub async fn call_with_canaries(&mut self) {
+        for function in self.functions.clone() {
+            let texts = function.arguments.iter().filter(|argument| argument.sql_type == "text");
+            for (text, canary) in texts.flat_map(|text| CANARIES.iter().map(move |canary| (text, canary))) {
+                let arguments: Vec<String> = function
+                    .arguments
+                    .iter()
+                    .map(|argument| match argument.name == text.name {
+                        true => (*canary).to_owned(),
+                        false => self.values.argument(&function, argument, true),
+                    })
+                    .collect();
+                self.call_with(&function, &arguments).await;
+            }
+        }
+    }
+
+    async fn call_with(&mut self, function: &Function, arguments: &[String]) {
         let sql = format!("SELECT * FROM {}.{}({})", function.schema, function.name, arguments.join(", "));
         self.calls += 1;
         if function.manages {
-            self.call_and_roll_back(&function, &sql).await;
+            self.call_and_roll_back(function, &sql).await;
         } else {
-            self.call_for_good(&function, &sql).await;
+            self.call_for_good(function, &sql).await;
         }
     }
 
@@ -297,6 +320,9 @@ impl Target {
 
     /// Rows that no moment may show.
     pub async fn check_rows(&mut self) {
+        if self.memory_kb.last().is_none_or(|(calls, _)| self.calls >= (2 * calls).max(1)) {
+            self.memory_kb.extend(memory_kb(self.pid).map(|kb| (self.calls, kb)));
+        }
         if self.has_foreign_rows {
             return;
         }
@@ -305,9 +331,6 @@ impl Target {
             for row in torn {
                 self.fault(queue, &format!("has {row:?}"));
             }
-        }
-        if self.memory_kb.is_none() {
-            self.memory_kb = memory_kb(self.pid);
         }
     }
 
@@ -329,9 +352,7 @@ impl Target {
     pub fn judge(&self, seed: u64) {
         let name = self.values.encoding.name();
         println!("{name}: {} calls, by SQLSTATE {:?}", self.calls, self.codes);
-        if let (Some(before), Some(after)) = (self.memory_kb, memory_kb(self.pid)) {
-            println!("{name}: {before} kB of memory of the backend's own at first, {after} kB at last");
-        }
+        println!("{name}: memory of the backend's own, as (calls, kB): {:?}", self.memory_kb);
         let faults = &self.faults;
         assert!(
             faults.is_empty(),
@@ -365,6 +386,9 @@ fn digests(more: &[&str]) -> String {
 fn wrong_with(error: &PgDatabaseError) -> Option<&'static str> {
     if UNCLEAR.iter().any(|start| error.code().starts_with(start)) {
         return Some("an SQLSTATE that tells nothing");
+    }
+    if error.code() == "22012" {
+        return Some("an argument was run as SQL");
     }
     let texts = [Some(error.message()), error.detail(), error.hint()];
     let mut words =

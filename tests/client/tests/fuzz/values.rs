@@ -8,6 +8,19 @@ use crate::target::Encoding;
 /// Instances that the tables are filled with.
 pub const INSTANCES: &[&str] = &["i1", "i2", "i3", "i4", "i5", "i'6\" \\ %s $1", "i7", "new"];
 
+/// Texts that divide by zero where something takes them for SQL.
+pub const CANARIES: &[&str] = &[
+    "E'\\nSELECT 1/0;--'",
+    "E'x\\r\\n; SELECT 1/0; --'",
+    "'\"; SELECT 1/0; --'",
+    "'''; SELECT 1/0; --'",
+    "E'\\\\''; SELECT 1/0; --'",
+    "'$$; SELECT 1/0; --'",
+    "'*/ SELECT 1/0; /*'",
+    "') SELECT 1/0; --'",
+    "'(SELECT 1/0)'",
+];
+
 /// Texts as SQL expressions that every encoding can hold, but for a few that some refuse.
 const TEXTS: &[&str] = &[
     "''",
@@ -191,6 +204,9 @@ impl Values {
             let text = self.json(20).hostile();
             return quoted(&text);
         }
+        if self.random.percent(10) {
+            return self.random.pick(CANARIES).to_owned();
+        }
         let mut text = self.random.pick(TEXTS);
         for _ in 0..3 {
             if self.encoding.can_hold(text) {
@@ -239,6 +255,14 @@ impl Values {
             }
             "p_key" => quoted(self.random.pick(&["key 1", "key 2", "none"])),
             "p_status" => quoted(self.random.pick(&["Running", "Completed", "Failed", "running"])),
+            "schema_name" if mild => match function.name.as_str() {
+                "create_queue" => self.random.pick(&["'fresh'", "'empty'"]).to_owned(),
+                "adopt_queue" => "'adoptable'".to_owned(),
+                "release_queue" => "'adopted'".to_owned(),
+                _ => "'fuzz'".to_owned(),
+            },
+            "role_name" if mild => "'pg_monitor'".to_owned(),
+            "schema_name" | "role_name" if self.random.percent(20) => self.random.pick(CANARIES).to_owned(),
             "schema_name" => self.random.pick(SCHEMAS).to_owned(),
             "role_name" => self.random.pick(ROLES).to_owned(),
             "id" => format!("SELECT id FROM fuzz.dead_letters ORDER BY hashint8(id + {salt}) LIMIT 1"),

@@ -193,15 +193,17 @@ impl Dispatcher {
                 std::process::exit(crate::DIED);
             }
             End::CommitLate => {
+                let began = Instant::now();
                 if self.ack_in_transaction(claimed, &turn).await {
-                    claimed.outlive_lease().await;
+                    // The server's clock stands where ours was when the call set out.
+                    claimed.outlive_lease(began.elapsed()).await;
                     if self.commit().await {
                         self.violation(format!("{}: a turn was committed after its lease", claimed.token));
                     }
                 }
             }
             End::AckLate => {
-                claimed.outlive_lease().await;
+                claimed.outlive_lease(Duration::ZERO).await;
                 if self.ack(claimed, &turn).await {
                     self.violation(format!("{} was acknowledged after its lease", claimed.token));
                 }
@@ -418,8 +420,9 @@ impl Dispatcher {
 }
 
 impl Claimed {
-    /// Waits until the lease is over by the clock that it was claimed with.
-    async fn outlive_lease(&self) {
-        tokio::time::sleep_until((self.answered + self.lease + Duration::from_millis(2)).into()).await;
+    /// Waits until the lease is over by the clock that it was claimed with, and a little longer.
+    async fn outlive_lease(&self, longer: Duration) {
+        tokio::time::sleep_until((self.answered + self.lease + longer + Duration::from_millis(2)).into())
+            .await;
     }
 }

@@ -142,6 +142,19 @@ SELECT * FROM fetch_orchestration_item(:now+5000, 4000000000);
 --: too_long
 SELECT * FROM fetch_orchestration_item(:now+5000, 9223372036854775807);
 
+--# claim_expired_in_order
+--!
+SELECT enqueue_orchestrator_work('old', '{"n":0}', :at-5000);
+SELECT enqueue_orchestrator_work('busy', '{"n":1}', :at) FROM generate_series(1, 9);
+--: old
+SELECT out_instance_id FROM fetch_orchestration_item(:now, 20000);
+--: busy
+SELECT out_instance_id FROM fetch_orchestration_item(:now, 10000);
+--: old_again
+SELECT out_instance_id FROM fetch_orchestration_item(:now+25000, 20000);
+--: busy_again
+SELECT out_instance_id FROM fetch_orchestration_item(:now+25000, 20000);
+
 --# claim_infinity
 --!
 SELECT enqueue_orchestrator_work('never', :start(never), 'infinity');

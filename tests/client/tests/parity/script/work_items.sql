@@ -56,6 +56,17 @@ SELECT out_work_item FROM fetch_work_item(:now, 30000);
 --: third
 SELECT out_work_item FROM fetch_work_item(:now, 30000);
 
+--# work_item_expired_in_order
+--!
+SELECT enqueue_worker_work('{"n":0}', :now-5000);
+SELECT enqueue_worker_work('{"n":1}', :now) FROM generate_series(1, 9);
+--: old
+SELECT out_work_item FROM fetch_work_item(:now, 20000);
+--: others
+SELECT f.out_work_item FROM generate_series(1, 9) n, LATERAL fetch_work_item(:now + 0 * n, 10000) f;
+--: old_again
+SELECT out_work_item FROM fetch_work_item(:now+25000, 20000);
+
 --# work_item_lengths
 --!
 SELECT enqueue_worker_work('{}', :now);
