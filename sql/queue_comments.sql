@@ -1,4 +1,5 @@
--- One sentence on each function of a created queue, for \df+. An adopted queue keeps its own.
+-- One sentence on each function and table of a created queue, for \df+ and \d+. An adopted queue
+-- keeps its own.
 
 COMMENT ON FUNCTION {q}.abandon_orchestration_item(text, bigint, bigint, boolean) IS
   'Gives a claimed instance back, at once or visible again after a delay; returns its id.';
@@ -64,3 +65,14 @@ COMMENT ON FUNCTION {q}.renew_session_lock(text[], bigint, bigint, bigint) IS
   'Extends the live sessions of some owners; returns how many.';
 COMMENT ON FUNCTION {q}.renew_work_item_lock(text, bigint, bigint) IS
   'Extends the lease of a claimed work item, never to an earlier end.';
+
+COMMENT ON TABLE {q}.instances IS 'One row an orchestration, with its current execution and custom status.';
+COMMENT ON TABLE {q}.executions IS 'One row a run of an orchestration; continue-as-new starts another.';
+COMMENT ON TABLE {q}.history IS 'The events of each execution, in order of event_id.';
+COMMENT ON TABLE {q}.orchestrator_queue IS 'Messages to instances, claimed together under the lease of the instance.';
+COMMENT ON TABLE {q}.instance_locks IS 'The lease of each claimed instance; locked_until in ms of the Unix epoch.';
+COMMENT ON TABLE {q}.worker_queue IS 'Work items, each claimed under a lease of its own.';
+COMMENT ON TABLE {q}.sessions IS 'Which worker a session of work items is bound to, and until when.';
+COMMENT ON TABLE {q}.kv_store IS 'The key-value store of each instance, as of the end of its last execution.';
+COMMENT ON TABLE {q}.kv_delta IS 'What the running execution has changed in the store; a NULL value is a cleared key.';
+COMMENT ON TABLE {q}._duroxide_migrations IS 'The migration level that clients of duroxide-pg take the schema for.';

@@ -6,8 +6,8 @@
 use crate::names::{shown_identifier, shown_literal};
 use crate::pg::encoding;
 use crate::pg::json::Refusal;
-use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::borrow::Cow;
 
 /// What the functions of this crate return.
@@ -75,6 +75,8 @@ pub(crate) enum Error {
     WrongLevel { schema: String, found: String },
     /// The schema lacks a part of a duroxide-pg 0.1.38 schema, or has it otherwise.
     IncompleteSchema { schema: String, part: String },
+    /// A column has another type than every version of this extension has made it with.
+    UnexpectedType { found: pg_sys::Oid, expected: pg_sys::Oid },
     /// There is no dead letter of this id.
     NoDeadLetter { schema: String, id: i64 },
     /// Dead letters would be lost.
@@ -107,6 +109,7 @@ impl Error {
             Error::QueueExists(_) | Error::DuroxidePgExists(_) => Code::ERRCODE_DUPLICATE_OBJECT,
             Error::NameTaken { .. } => Code::ERRCODE_DUPLICATE_TABLE,
             Error::NoQueue(_) | Error::NoSuchRole(_) => Code::ERRCODE_UNDEFINED_OBJECT,
+            Error::UnexpectedType { .. } => Code::ERRCODE_DATATYPE_MISMATCH,
             Error::NoDeadLetter { .. } => Code::ERRCODE_NO_DATA_FOUND,
             Error::WrongOrigin { .. }
             | Error::WrongLevel { .. }
@@ -168,6 +171,12 @@ impl Error {
             Error::IncompleteSchema { schema, part } => {
                 format!("schema \"{schema}\" is not a whole duroxide-pg 0.1.38 schema: {part}").into()
             }
+            Error::UnexpectedType { found, expected } => format!(
+                "a column of the queue is of type {}, where type {} is expected",
+                found.to_u32(),
+                expected.to_u32()
+            )
+            .into(),
             Error::NoDeadLetter { schema, id } => {
                 format!("queue \"{schema}\" has no dead letter {id}").into()
             }
@@ -224,6 +233,7 @@ impl Error {
             Error::IncompleteSchema { .. } => {
                 "Compare it with a schema that duroxide-pg 0.1.38 made, and repair it first.".into()
             }
+            Error::UnexpectedType { .. } => "Give the column its type back; pg_type shows which one by its oid.".into(),
             Error::NoDeadLetter { schema, .. } => {
                 format!("SELECT id, reason FROM {}.dead_letters shows those that there are.", shown_identifier(schema)).into()
             }

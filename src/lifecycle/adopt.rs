@@ -1,14 +1,14 @@
 //! Takes over a live duroxide-pg 0.1.38 schema.
 
-use super::create::{ADDITIONS, COMMENTS, register};
+use super::create::{ADDITIONS, COMMENTS, refuse_taken, register, relations};
 use super::functions::{self, Existing};
 use super::schema::Schema;
+use super::standstill::stand_still;
 use crate::error::{Error, Result};
 
-/// Writers that are at work finish first and new ones wait until the end, so that no call of the
-/// old procedures runs beside one of the new functions.
-const LOCK: &str = "LOCK TABLE {q}.instance_locks, {q}.orchestrator_queue, {q}.worker_queue, {q}.sessions
-  IN SHARE ROW EXCLUSIVE MODE";
+/// Calls that are at work finish first and new ones wait until the end, so that none of the old
+/// procedures runs beside one of the new functions.
+const LIVE_TABLES: &str = "{q}.instance_locks, {q}.orchestrator_queue, {q}.worker_queue, {q}.sessions";
 
 /// The client's migrations, as `version name` one a line.
 const LEVEL: &str = include_str!("../../sql/queue_tables.sql");
@@ -22,17 +22,21 @@ pub(crate) fn adopt(name: &[u8]) -> Result<()> {
     if schema.has_table("_duroxide_queue") {
         return readopt(&schema);
     }
-    require_level(&schema)?;
+    require_ledger(&schema)?;
+    refuse_taken(&schema, &relations(ADDITIONS), "")?;
+    let owner = schema.owner()?;
+    schema.as_owner(|| require_level(&schema))?;
     require_tables(&schema)?;
     require_functions(&schema)?;
-    schema.require_ownership()?;
     require_function_ownership(&schema)?;
-
-    schema.run_script(LOCK);
-    schema.run_script(ADDITIONS);
-    grant_burying(&schema);
-    register(&schema, "adopted", false, &DEFINITIONS.replace("{contract}", &functions::names()));
-    functions::declare(&schema, Existing::Replace);
+    schema.as_owner(|| {
+        stand_still(&schema, LIVE_TABLES);
+        schema.run_script(ADDITIONS);
+        grant_burying(&schema);
+        register(&schema, "adopted", false, &DEFINITIONS.replace("{contract}", &functions::names()));
+        Ok(())
+    })?;
+    functions::declare(&schema, Existing::Replace, owner);
     Ok(())
 }
 
@@ -61,14 +65,22 @@ fn readopt(schema: &Schema) -> Result<()> {
     ) {
         return Err(Error::QueueExists(schema.shown()));
     }
-    require_level(schema)?;
+    let registered = schema.require_queue()?;
+    require_ledger(schema)?;
+    let owner = schema.owner()?;
+    schema.as_owner(|| require_level(schema))?;
     require_tables(schema)?;
-    schema.require_ownership()?;
     require_function_ownership(schema)?;
-    schema.run_script(LOCK);
-    functions::declare(schema, Existing::Replace);
-    if schema.registered().is_some_and(|registered| registered.origin == "created") {
-        schema.run_script(COMMENTS);
+    schema.as_owner(|| {
+        stand_still(schema, LIVE_TABLES);
+        Ok(())
+    })?;
+    functions::declare(schema, Existing::Replace, owner);
+    if registered.origin == "created" {
+        schema.as_owner(|| {
+            schema.run_script(COMMENTS);
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -79,41 +91,51 @@ const DEFINITIONS: &str = "(SELECT coalesce(array_agg(pg_get_functiondef(p.oid) 
   WHERE n.nspname = {name} AND p.prokind = 'f'
     AND p.proname = ANY (string_to_array('{contract}', ' ')))";
 
-fn require_level(schema: &Schema) -> Result<()> {
-    let wrong = |found: String| Err(Error::WrongLevel { schema: schema.shown(), found });
-    if !schema.has_table("_duroxide_migrations") {
-        return wrong("it has no table _duroxide_migrations".into());
-    }
-    let rows = schema.query(
-        "SELECT coalesce(string_agg(m.version || ' ' || m.name, ',' ORDER BY m.version), 'no row')
-         FROM {q}._duroxide_migrations m WHERE $1 IS NOT NULL",
-    );
-    let row = rows.first().expect("an aggregate returns one row");
-    let found = String::from_utf8_lossy(row.text(1).unwrap_or_default()).into_owned();
-    if found == expected_level() {
+fn require_ledger(schema: &Schema) -> Result<()> {
+    if schema.has_table("_duroxide_migrations") {
         return Ok(());
     }
+    Err(Error::WrongLevel { schema: schema.shown(), found: "it has no table _duroxide_migrations".into() })
+}
+
+/// Reads the owner's table, so this runs with the owner's rights.
+fn require_level(schema: &Schema) -> Result<()> {
+    let rows = schema.query(
+        "SELECT m.version, m.name FROM {q}._duroxide_migrations m WHERE $1 IS NOT NULL ORDER BY m.version",
+    );
+    let found: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            format!(
+                "{} {}",
+                row.int8(1).unwrap_or(0),
+                String::from_utf8_lossy(row.text(2).unwrap_or_default())
+            )
+        })
+        .collect();
     let expected = expected_level();
-    let row_of = |level: &str, place: usize| level.split(',').nth(place).unwrap_or("no row").to_owned();
-    let place =
-        found.split(',').zip(expected.split(',')).take_while(|(found, expected)| found == expected).count();
-    wrong(format!(
+    let place = found.iter().zip(&expected).take_while(|(found, expected)| found == expected).count();
+    if place == found.len() && place == expected.len() {
+        return Ok(());
+    }
+    let row_of = |level: &[String]| level.get(place).map_or("no row", String::as_str).to_owned();
+    let found = format!(
         "row {} of _duroxide_migrations is \"{}\", where \"{}\" is expected",
         place + 1,
-        row_of(&found, place),
-        row_of(&expected, place),
-    ))
+        row_of(&found),
+        row_of(&expected),
+    );
+    Err(Error::WrongLevel { schema: schema.shown(), found })
 }
 
 /// The migrations of duroxide-pg 0.1.38, read off the script that writes them into a new queue.
-fn expected_level() -> String {
+fn expected_level() -> Vec<String> {
     let (_, rows) =
         LEVEL.split_once("_duroxide_migrations (version, name) VALUES").expect("the script lists them");
     rows.lines()
         .filter_map(|line| line.trim().strip_prefix('(')?.split_once(", '"))
         .map(|(version, rest)| format!("{version} {}", rest.split('\'').next().unwrap_or_default()))
-        .collect::<Vec<_>>()
-        .join(",")
+        .collect()
 }
 
 /// Columns that the functions read and write.
@@ -167,22 +189,29 @@ fn require_tables(schema: &Schema) -> Result<()> {
     }
 }
 
+/// Exactly as the contract has them: a function of other arguments would be left where it is, and one
+/// of another result cannot be replaced.
 fn require_functions(schema: &Schema) -> Result<()> {
-    let rows = schema.query_with(
-        "SELECT c.name
-         FROM unnest(string_to_array($2, ' ')) c (name)
-         WHERE NOT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-                           WHERE n.nspname = $1 AND p.proname = c.name AND p.prokind = 'f')
-         LIMIT 1",
-        &[functions::names().as_bytes().into()],
-    );
-    match rows.first().and_then(|row| row.text(1)) {
-        None => Ok(()),
-        Some(name) => Err(Error::IncompleteSchema {
-            schema: schema.shown(),
-            part: format!("function {} is missing", String::from_utf8_lossy(name)),
-        }),
+    for function in functions::contract() {
+        let there = schema.query_with(
+            "SELECT EXISTS (
+               SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+               WHERE n.nspname = $1 AND p.proname = $2 AND p.prokind = 'f'
+                 AND replace(pg_get_function_arguments(p.oid), ' ', '') = $3
+                 AND replace(pg_get_function_result(p.oid), ' ', '') = $4)",
+            &[
+                function.name.as_bytes().into(),
+                function.arguments.as_bytes().into(),
+                function.result.as_bytes().into(),
+            ],
+        );
+        if there.first().and_then(|row| row.bool(1)) != Some(true) {
+            let part =
+                format!("function {} is missing, or has other arguments or another result", function.name);
+            return Err(Error::IncompleteSchema { schema: schema.shown(), part });
+        }
     }
+    Ok(())
 }
 
 /// Replacing runs with more rights than the caller's, so the caller's own are asked first.

@@ -26,7 +26,7 @@ pub(crate) fn create(name: &[u8]) -> Result<()> {
     schema.run_script(LAYOUT_SCRIPT);
     schema.run_script(ADDITIONS);
     register(&schema, "created", missing, "'{}'");
-    functions::declare(&schema, Existing::Refuse);
+    functions::declare(&schema, Existing::Refuse, schema.owner()?);
     schema.run_script(COMMENTS);
     Ok(())
 }
@@ -46,6 +46,11 @@ fn refuse_occupied(schema: &Schema) -> Result<()> {
     if schema.has_table("_duroxide_migrations") {
         return Err(Error::DuroxidePgExists(schema.shown()));
     }
+    refuse_taken(schema, &[relations(LAYOUT_SCRIPT), relations(ADDITIONS)].join(" "), &functions::names())
+}
+
+/// Refuses a schema that holds a relation or a function of one of these names, a blank between two.
+pub(super) fn refuse_taken(schema: &Schema, relations: &str, functions: &str) -> Result<()> {
     let rows = schema.query_with(
         "SELECT o.name::text
          FROM (SELECT c.relname AS name
@@ -56,7 +61,7 @@ fn refuse_occupied(schema: &Schema) -> Result<()> {
                FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                WHERE n.nspname = $1 AND p.proname = ANY (string_to_array($3, ' '))) o
          ORDER BY 1 LIMIT 1",
-        &[relations().as_bytes().into(), functions::names().as_bytes().into()],
+        &[relations.as_bytes().into(), functions.as_bytes().into()],
     );
     match rows.first().and_then(|row| row.text(1)) {
         None => Ok(()),
@@ -67,11 +72,11 @@ fn refuse_occupied(schema: &Schema) -> Result<()> {
     }
 }
 
-/// The names of the relations that a queue's scripts make, a blank between two. A serial column would
+/// The names of the relations that a script makes, a blank between two. A serial column would
 /// take another name for its sequence rather than fail, so those count too.
-fn relations() -> String {
+pub(super) fn relations(script: &str) -> String {
     let mut names = Vec::new();
-    for line in LAYOUT_SCRIPT.lines().chain(ADDITIONS.lines()) {
+    for line in script.lines() {
         if let Some(rest) = line.strip_prefix("CREATE TABLE {q}.") {
             let table = rest.split(' ').next().unwrap_or_default();
             names.extend([table.to_owned(), format!("{table}_pkey"), format!("{table}_id_seq")]);

@@ -1,8 +1,8 @@
-//! What an operator does with a dead letter: puts it back, or removes it.
+//! What an operator does with a dead letter: puts it back, or removes it; with the rights of the
+//! tables' owner, since the tables may have triggers of the owner's.
 
 use super::schema::Schema;
 use crate::error::{Error, Result};
-use crate::pg::identity;
 use crate::pg::json::{self, Form};
 
 /// Puts a dead letter back into its queue, in its old place, once its text can be delivered. To
@@ -10,7 +10,7 @@ use crate::pg::json::{self, Form};
 pub(crate) fn redrive(name: &[u8], id: i64) -> Result<()> {
     let schema = Schema::open(name)?;
     schema.require_queue()?;
-    as_owner(&schema, || {
+    schema.as_owner(|| {
         let letters = schema.query_with(
             "SELECT d.work_item FROM {q}.dead_letters d WHERE $1 IS NOT NULL AND d.id = $2 FOR UPDATE",
             &[id.into()],
@@ -32,7 +32,7 @@ pub(crate) fn redrive(name: &[u8], id: i64) -> Result<()> {
 pub(crate) fn discard(name: &[u8], id: i64) -> Result<()> {
     let schema = Schema::open(name)?;
     schema.require_queue()?;
-    as_owner(&schema, || {
+    schema.as_owner(|| {
         let gone = schema.query_with(
             "DELETE FROM {q}.dead_letters d WHERE $1 IS NOT NULL AND d.id = $2 RETURNING d.id",
             &[id.into()],
@@ -43,9 +43,4 @@ pub(crate) fn discard(name: &[u8], id: i64) -> Result<()> {
 
 fn missing(schema: &Schema, id: i64) -> Error {
     Error::NoDeadLetter { schema: schema.shown(), id }
-}
-
-/// The tables may have triggers of their owner's; those run with the owner's rights, whoever calls.
-fn as_owner<R>(schema: &Schema, body: impl FnOnce() -> Result<R>) -> Result<R> {
-    identity::as_role(schema.owner(), body)
 }

@@ -6,6 +6,7 @@
 use super::schema::Schema;
 use crate::pg::identity;
 use crate::pg::spi::Rows;
+use pgrx::pg_sys;
 
 const DECLARATIONS: &str = include_str!("../../sql/queue_functions.sql");
 
@@ -20,18 +21,36 @@ pub(super) enum Existing {
 
 /// The names of the functions, a blank between two.
 pub(super) fn names() -> String {
-    DECLARATIONS
-        .lines()
-        .filter_map(|line| line.strip_prefix("CREATE FUNCTION {q}.")?.split('(').next())
-        .collect::<Vec<_>>()
-        .join(" ")
+    contract().map(|function| function.name).collect::<Vec<_>>().join(" ")
 }
 
-/// Declares the functions, makes new ones the caller's, and ties all to the extension, so that DROP
+/// One function of the contract; arguments and result as pg_get_function_arguments and
+/// pg_get_function_result print them, without blanks.
+pub(super) struct Contract {
+    pub(super) name: &'static str,
+    pub(super) arguments: String,
+    pub(super) result: String,
+}
+
+/// The contract, read off the declarations.
+pub(super) fn contract() -> impl Iterator<Item = Contract> {
+    let dense = |text: &str| text.split_whitespace().collect::<String>();
+    DECLARATIONS.split("CREATE FUNCTION {q}.").skip(1).filter_map(move |declaration| {
+        let (head, rest) = declaration.split_once("\nRETURNS ")?;
+        let (name, arguments) = head.split_once('(')?;
+        let (result, _) = rest.split_once("\nLANGUAGE ")?;
+        let arguments = dense(arguments.trim_end().strip_suffix(')')?);
+        Some(Contract { name, arguments, result: dense(result) })
+    })
+}
+
+/// Declares the functions, makes new ones `owner`'s, and ties all to the extension, so that DROP
 /// EXTENSION removes them and nothing else of the queue.
-pub(super) fn declare(schema: &Schema, existing: Existing) {
-    let caller = schema.query("SELECT quote_ident(current_user) WHERE $1 IS NOT NULL");
-    let caller = caller.first().and_then(|row| row.text(1)).unwrap_or_default();
+pub(super) fn declare(schema: &Schema, existing: Existing, owner: pg_sys::Oid) {
+    let owner = i64::from(owner.to_u32());
+    let owner = schema
+        .query_with("SELECT quote_ident(pg_get_userbyid($2::oid)) WHERE $1 IS NOT NULL", &[owner.into()]);
+    let owner = owner.first().and_then(|row| row.text(1)).unwrap_or_default();
     let there: Vec<i64> = in_schema(schema).iter().filter_map(|row| row.int8(2)).collect();
     identity::as_superuser(|| {
         match existing {
@@ -43,7 +62,7 @@ pub(super) fn declare(schema: &Schema, existing: Existing) {
         for function in in_schema(schema).iter().filter(|function| function.bool(3) == Some(true)) {
             let signature = function.text(1).unwrap_or_default();
             if !function.int8(2).is_some_and(|oid| there.contains(&oid)) {
-                alter(schema, signature, &[b"OWNER TO ", caller].concat());
+                alter(schema, signature, &[b"OWNER TO ", owner].concat());
             }
             if function.bool(4) == Some(false) {
                 alter(schema, signature, b"DEPENDS ON EXTENSION duroxide_queue");
@@ -78,4 +97,18 @@ fn in_schema(schema: &Schema) -> Rows<'_> {
          WHERE n.nspname = $1 AND p.proname = ANY (string_to_array($2, ' '))",
         &[names().as_bytes().into()],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_contract_has_32_functions() {
+        let contract: Vec<_> = super::contract().collect();
+
+        assert_eq!(contract.len(), 32);
+        let last = contract.last().expect("32 functions");
+        assert_eq!(last.name, "renew_work_item_lock");
+        assert_eq!(last.arguments, "p_lock_tokentext,p_now_msbigint,p_extend_secsbigint");
+        assert_eq!(last.result, "void");
+    }
 }

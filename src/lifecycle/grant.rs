@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// caller may give them.
 pub(crate) fn grant(name: &[u8], role: &[u8]) -> Result<()> {
     let schema = Schema::open(name)?;
-    schema.require_queue()?;
+    schema.require_owned_queue()?;
     require_role(&schema, role)?;
     schema.with_role(role).run_script(include_str!("../../sql/queue_grant.sql"));
     Ok(())
@@ -16,7 +16,7 @@ pub(crate) fn grant(name: &[u8], role: &[u8]) -> Result<()> {
 /// Takes back what `grant` gave.
 pub(crate) fn revoke(name: &[u8], role: &[u8]) -> Result<()> {
     let schema = Schema::open(name)?;
-    schema.require_queue()?;
+    schema.require_owned_queue()?;
     require_role(&schema, role)?;
     schema.with_role(role).run_script(include_str!("../../sql/queue_revoke.sql"));
     Ok(())

@@ -11,6 +11,7 @@ mod functions;
 mod grant;
 mod release;
 mod schema;
+mod standstill;
 
 pub(crate) use adopt::adopt;
 pub(crate) use create::create;

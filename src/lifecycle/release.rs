@@ -2,8 +2,8 @@
 
 use super::functions;
 use super::schema::Schema;
+use super::standstill::stand_still;
 use crate::error::{Error, Result};
-use crate::pg::identity;
 
 const ADDITIONS_DROP: &str = include_str!("../../sql/queue_additions_drop.sql");
 
@@ -15,32 +15,33 @@ pub(crate) fn release(name: &[u8]) -> Result<()> {
     if registered.origin != "adopted" {
         return Err(Error::WrongOrigin { schema: schema.shown(), origin: registered.origin });
     }
-    schema.run_script(
-        "LOCK TABLE {q}.instance_locks, {q}.orchestrator_queue, {q}.worker_queue, {q}.sessions, {q}.dead_letters
-         IN SHARE ROW EXCLUSIVE MODE",
-    );
-    let letters = schema.query("SELECT count(*) FROM {q}.dead_letters WHERE $1 IS NOT NULL");
-    let count = letters.first().and_then(|row| row.int8(1)).unwrap_or(0);
-    if count > 0 {
-        return Err(Error::DeadLettersLeft { schema: schema.shown(), count });
-    }
+    schema.as_owner(|| {
+        stand_still(
+            &schema,
+            "{q}.instance_locks, {q}.orchestrator_queue, {q}.worker_queue, {q}.sessions, {q}.dead_letters",
+        );
+        let letters = schema.query("SELECT count(*) FROM {q}.dead_letters WHERE $1 IS NOT NULL");
+        match letters.first().and_then(|row| row.int8(1)) {
+            Some(count) if count > 0 => Err(Error::DeadLettersLeft { schema: schema.shown(), count }),
+            _ => Ok(()),
+        }
+    })?;
     functions::untie(&schema);
-    put_back(&schema);
-    schema.run_script(ADDITIONS_DROP);
-    Ok(())
+    schema.as_owner(|| {
+        put_back(&schema);
+        schema.run_script(ADDITIONS_DROP);
+        Ok(())
+    })
 }
 
-/// The definitions are text that the owner of the registry could have changed, so they run with
-/// that role's rights, whoever calls.
+/// The definitions are text that the owner could have changed, so this runs with the owner's rights.
 fn put_back(schema: &Schema) {
     let rows = schema.query(
         "SELECT d.definition
          FROM {q}._duroxide_queue q CROSS JOIN unnest(q.replaced_functions) d (definition)
          WHERE $1 IS NOT NULL",
     );
-    identity::as_role(schema.owner(), || {
-        for definition in rows.iter().filter_map(|row| row.text(1)) {
-            schema.run_verbatim(definition);
-        }
-    });
+    for definition in rows.iter().filter_map(|row| row.text(1)) {
+        schema.run_verbatim(definition);
+    }
 }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::pg::advisory::Key;
+use crate::pg::identity;
 use crate::pg::spi::{self, Rows, Session, Value};
 use pgrx::pg_sys;
 use std::ffi::CString;
@@ -104,7 +105,7 @@ impl Schema {
     }
 
     /// Refuses a caller who does not own the queue's tables and functions.
-    pub(super) fn require_ownership(&self) -> Result<()> {
+    fn require_ownership(&self) -> Result<()> {
         let rows = self.query_with(
             "SELECT o.kind || ' ' || $1 || '.' || o.name
              FROM (SELECT 'table' AS kind, c.relname AS name, c.relowner AS owner
@@ -125,6 +126,36 @@ impl Schema {
         }
     }
 
+    /// The one owner of the queue's tables, whose rights the caller must have. A schema with tables of
+    /// several owners is refused: with a superuser's table beside them, one owner's triggers could
+    /// come to run with the other's rights.
+    pub(super) fn owner(&self) -> Result<pg_sys::Oid> {
+        self.require_ownership()?;
+        let rows = self.query_with(
+            "SELECT (array_agg(c.relowner))[1], count(DISTINCT c.relowner),
+                    coalesce(min(c.relname::text) FILTER (WHERE c.relkind NOT IN ('r', 'p')), '')
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = $1 AND c.relname = ANY (string_to_array($2, ' '))",
+            &[TABLES.as_bytes().into()],
+        );
+        let row = rows.first().expect("an aggregate returns one row");
+        let incomplete = |part: String| Err(Error::IncompleteSchema { schema: self.shown(), part });
+        match (row.oid(1), row.int8(2), row.text(3)) {
+            (_, _, Some(other)) if !other.is_empty() => {
+                incomplete(format!("{} is not a table", String::from_utf8_lossy(other)))
+            }
+            (Some(owner), Some(1), _) => Ok(owner),
+            (None, ..) => incomplete("it has no table".into()),
+            _ => incomplete("its tables belong to different owners".into()),
+        }
+    }
+
+    /// Runs what touches the queue's tables with their owner's rights, so that no trigger, cast or
+    /// policy of the owner's runs with more.
+    pub(super) fn as_owner<R>(&self, body: impl FnOnce() -> Result<R>) -> Result<R> {
+        identity::as_role(self.owner()?, body)
+    }
+
     /// Whether the schema has a plain table of this name.
     pub(super) fn has_table(&self, table: &str) -> bool {
         self.query_with(
@@ -137,13 +168,13 @@ impl Schema {
             == Some(true)
     }
 
-    /// What the queue's registry says; `None` where there is none.
-    pub(super) fn registered(&self) -> Option<Registered> {
+    /// What the queue's registry says; `None` where there is none. With the owner's rights only.
+    fn registered(&self) -> Option<Registered> {
         if !self.has_table("_duroxide_queue") {
             return None;
         }
-        let rows = self
-            .query("SELECT q.origin::text, q.made_schema FROM {q}._duroxide_queue q WHERE $1 IS NOT NULL");
+        let rows =
+            self.query("SELECT q.origin, q.made_schema FROM {q}._duroxide_queue q WHERE $1 IS NOT NULL");
         let row = rows.first()?;
         Some(Registered {
             origin: String::from_utf8_lossy(row.text(1)?).into_owned(),
@@ -151,17 +182,8 @@ impl Schema {
         })
     }
 
-    /// The owner of the queue's tables.
-    pub(super) fn owner(&self) -> pg_sys::Oid {
-        let rows = self.query(
-            "SELECT c.relowner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-             WHERE n.nspname = $1 AND c.relname = '_duroxide_queue'",
-        );
-        rows.first().and_then(|row| row.oid(1)).expect("a queue has its registry")
-    }
-
-    /// The registry of a queue that must be there, in a schema that must be there.
-    pub(super) fn require_queue(&self) -> Result<Registered> {
+    /// Refuses a schema that holds no queue, or one that is not the caller's; asks the catalog only.
+    pub(super) fn require_owned_queue(&self) -> Result<()> {
         if !self.exists() {
             return Err(Error::NoSuchSchema(self.shown()));
         }
@@ -171,16 +193,25 @@ impl Schema {
         if !self.has_table("_duroxide_queue") {
             return Err(Error::NoQueue(self.shown()));
         }
-        self.require_ownership()?;
-        if !self.one_bool(
-            "SELECT count(*) = 4
-             FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-             WHERE n.nspname = $1 AND c.relname = '_duroxide_queue'
-               AND a.attname IN ('origin', 'layout', 'made_schema', 'replaced_functions')",
-        ) {
-            let part = "_duroxide_queue is not the table that this extension makes".into();
-            return Err(Error::IncompleteSchema { schema: self.shown(), part });
-        }
-        self.registered().ok_or_else(|| Error::NoQueue(self.shown()))
+        self.owner().map(drop)
+    }
+
+    /// The registry of a queue that must be there, in a schema that must be there.
+    pub(super) fn require_queue(&self) -> Result<Registered> {
+        self.require_owned_queue()?;
+        self.as_owner(|| {
+            if !self.one_bool(
+                "SELECT count(*) = 4
+                 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+                 WHERE n.nspname = $1 AND c.relname = '_duroxide_queue'
+                   AND (a.attname, a.atttypid) IN (('origin', 'text'::regtype), ('layout', 'integer'::regtype),
+                                                   ('made_schema', 'boolean'::regtype),
+                                                   ('replaced_functions', 'text[]'::regtype))",
+            ) {
+                let part = "_duroxide_queue is not the table that this extension makes".into();
+                return Err(Error::IncompleteSchema { schema: self.shown(), part });
+            }
+            self.registered().ok_or_else(|| Error::NoQueue(self.shown()))
+        })
     }
 }

@@ -26,3 +26,14 @@ pub(crate) fn with_settings<R>(settings: &[(&CStr, &CStr)], body: impl FnOnce() 
         result
     }
 }
+
+/// Runs `body` and undoes every change that it makes to settings.
+pub(crate) fn put_back_after<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: as above; a level that is not committed is rolled back.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        let result = body();
+        pg_sys::AtEOXact_GUC(false, level);
+        result
+    }
+}

@@ -7,13 +7,19 @@
 use crate::pg::guc;
 use core::ffi::CStr;
 use pgrx::pg_sys;
+use std::time::Duration;
+
+/// The session's own `lock_timeout`, if it has one.
+pub(crate) fn of_the_session() -> Option<Duration> {
+    // SAFETY: reads a global of this backend.
+    let timeout_ms = unsafe { pg_sys::LockTimeout };
+    u64::try_from(timeout_ms).ok().filter(|&timeout_ms| timeout_ms > 0).map(Duration::from_millis)
+}
 
 /// Runs the writing part of a claim with a `lock_timeout` of at least a second. The tables that it
 /// writes are locked before that, under the caller's own: a wait for DDL is the caller's to bound.
 pub(crate) fn at_least_a_second<R>(schema: pg_sys::Oid, tables: &[&CStr], body: impl FnOnce() -> R) -> R {
-    // SAFETY: reads a global of this backend.
-    let timeout_ms = unsafe { pg_sys::LockTimeout };
-    if timeout_ms == 0 || timeout_ms >= 1000 {
+    if of_the_session().is_none_or(|timeout| timeout >= Duration::from_secs(1)) {
         return body();
     }
     for table in tables {

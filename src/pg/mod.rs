@@ -12,4 +12,5 @@ pub(crate) mod planner;
 pub(crate) mod probe;
 pub(crate) mod server_clock;
 pub(crate) mod spi;
+pub(crate) mod subtransaction;
 pub(crate) mod values;

@@ -6,9 +6,12 @@
 //! throughout, which gives exactly that (`_SPI_execute_plan` in spi.c) and works on a standby too,
 //! as long as the statement writes nothing.
 
+use crate::error::Error;
 use crate::pg::values::{self, Raw};
 use core::ffi::CStr;
 use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys::submodules::elog::PgLogLevel;
 use std::marker::PhantomData;
 
 /// A connection to SPI; its memory goes when it is dropped.
@@ -310,11 +313,16 @@ pub(crate) struct Row<'r> {
 }
 
 impl<'r> Row<'r> {
+    /// The type is checked at each value: an owner can change that of a column, and to take a number
+    /// for a pointer would be the end of the backend, or worse.
     fn get(&self, column: i32, expected: pg_sys::Oid) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: tuple and descriptor belong together; SPI checks the column number.
         unsafe {
-            debug_assert_eq!(pg_sys::SPI_gettypeid(self.desc, column), expected, "type of column {column}");
+            let found = pg_sys::SPI_gettypeid(self.desc, column);
+            if found != expected {
+                ErrorReport::from(Error::UnexpectedType { found, expected }).report(PgLogLevel::ERROR);
+            }
             let datum = pg_sys::SPI_getbinval(self.tuple, self.desc, column, &mut is_null);
             (!is_null).then_some(datum)
         }

@@ -139,7 +139,7 @@ WITH m AS (
          $4->>'parent_instance_id' AS parent,
          $4->>'status' AS status,
          $4->>'output' AS output,
-         nullif($4->'pinned_duroxide_version', 'null') AS pinned,
+         CASE WHEN $4->>'pinned_duroxide_version' <> 'null' THEN $4->'pinned_duroxide_version' END AS pinned,
          $4->>'custom_status_value' AS custom_status,
          $4->>'custom_status_action' = 'set' AS sets_status,
          $4->>'custom_status_action' IN ('set', 'clear') AS changes_status
@@ -183,13 +183,13 @@ ON CONFLICT (instance_id, execution_id) DO UPDATE
 SET status = CASE WHEN $4->>'status' IS NULL THEN e.status ELSE EXCLUDED.status END,
     output = CASE WHEN $4->>'status' IS NULL THEN e.output ELSE EXCLUDED.output END,
     completed_at = CASE WHEN $4->>'status' IS NULL THEN e.completed_at ELSE EXCLUDED.completed_at END,
-    duroxide_version_major = CASE WHEN nullif($4->'pinned_duroxide_version', 'null') IS NULL
+    duroxide_version_major = CASE WHEN ($4->>'pinned_duroxide_version' <> 'null') IS NOT TRUE
                                   THEN e.duroxide_version_major ELSE EXCLUDED.duroxide_version_major END,
-    duroxide_version_minor = CASE WHEN nullif($4->'pinned_duroxide_version', 'null') IS NULL
+    duroxide_version_minor = CASE WHEN ($4->>'pinned_duroxide_version' <> 'null') IS NOT TRUE
                                   THEN e.duroxide_version_minor ELSE EXCLUDED.duroxide_version_minor END,
-    duroxide_version_patch = CASE WHEN nullif($4->'pinned_duroxide_version', 'null') IS NULL
+    duroxide_version_patch = CASE WHEN ($4->>'pinned_duroxide_version' <> 'null') IS NOT TRUE
                                   THEN e.duroxide_version_patch ELSE EXCLUDED.duroxide_version_patch END
-WHERE $4->>'status' IS NOT NULL OR nullif($4->'pinned_duroxide_version', 'null') IS NOT NULL",
+WHERE $4->>'status' IS NOT NULL OR $4->>'pinned_duroxide_version' <> 'null'",
     parameters: &[TEXT, INT8, TIMESTAMPTZ, JSONB],
     planning: Planning::ByIndex,
 };
@@ -279,7 +279,8 @@ SELECT CASE
             ELSE $2 END,
        $2
 FROM pg_catalog.jsonb_array_elements($1) WITH ORDINALITY AS e (value, place),
-     LATERAL (SELECT (e.value->'TimerFired'->>'fire_at_ms')::bigint AS fire_at_ms) t
+     LATERAL (SELECT CASE WHEN NOT (e.value ? 'StartOrchestration' OR e.value ? 'ContinueAsNew')
+                           THEN (e.value->'TimerFired'->>'fire_at_ms')::bigint END AS fire_at_ms) t
 ORDER BY e.place",
     parameters: &[JSONB, TIMESTAMPTZ, TEXT],
     planning: Planning::ByIndex,

@@ -79,7 +79,8 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
 
 /// Three ways to a candidate, one a branch, each by an index of its own.
 ///
-/// Unclaimed messages, in order; messages of expired leases; and, for a scan that does not start at
+/// Unclaimed messages, in order; messages of expired leases, the first thousand to expire, so that
+/// they come in order too unless more have expired at once; and, for a scan that does not start at
 /// the head (see `scan_start`), what has been enqueued before its start since. Live leases and
 /// messages of the future are in none of them. The lock row is asked as well: a message that came
 /// after the claim is itself unclaimed. A dispatcher that runs only some versions passes over
@@ -122,7 +123,7 @@ FROM ((SELECT q.instance_id, q.visible_at, q.id
                 JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
                 WHERE i.instance_id = q.instance_id), true))
        ORDER BY q.locked_until, q.id
-       LIMIT $4)
+       LIMIT GREATEST($4, 1000))
       UNION ALL
       (SELECT q.instance_id, q.visible_at, q.id
        FROM {q}.orchestrator_queue q

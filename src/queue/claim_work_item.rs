@@ -120,7 +120,7 @@ FROM ((SELECT w.id, w.session_id, w.visible_at
                        WHERE s.session_id = w.session_id) IS NOT TRUE))
          AND w.id <> ALL ($3)
        ORDER BY w.locked_until, w.id
-       LIMIT $4)) c
+       LIMIT GREATEST($4, 1000))) c
 ORDER BY c.visible_at, c.id",
     parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS],
     planning: Planning::InIndexOrder,

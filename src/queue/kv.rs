@@ -11,14 +11,15 @@ static APPLY_MUTATIONS: Statement = Statement {
     text: "
 WITH mutations AS (
   SELECT m.place, m.value->>'action' AS action, m.value->>'key' AS key, m.value->>'value' AS value,
-         coalesce((m.value->>'last_updated_at_ms')::bigint, $3) AS updated_ms
+         CASE WHEN m.value->>'action' = 'set'
+              THEN coalesce((m.value->>'last_updated_at_ms')::bigint, $3) ELSE $3 END AS updated_ms
   FROM pg_catalog.jsonb_array_elements($2->'kv_mutations') WITH ORDINALITY AS m (value, place)
 ), cleared AS (
   SELECT coalesce(pg_catalog.max(place), 0) AS place FROM mutations WHERE action = 'clear_all'
 ), final AS (
   SELECT DISTINCT ON (m.key) m.key,
          CASE WHEN m.action = 'set' THEN m.value END AS value,
-         CASE WHEN m.action = 'set' THEN m.updated_ms ELSE $3 END AS updated_ms
+         m.updated_ms
   FROM mutations m, cleared
   WHERE m.action IN ('set', 'clear_key') AND m.place > cleared.place
   ORDER BY m.key, m.place DESC

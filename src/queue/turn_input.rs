@@ -139,8 +139,10 @@ SELECT coalesce(CASE n.source WHEN 'history' THEN h->>'name'
        coalesce(CASE n.source WHEN 'history' THEN h->>'version'
                           WHEN 'nothing' THEN NULL
                           ELSE m->>'version' END, 'unknown'),
-       CASE WHEN n.source = 'start' AND m->>'execution_id' ~ '^[0-9]{1,18}$'
-            THEN (m->>'execution_id')::bigint ELSE 1 END
+       CASE WHEN n.source <> 'start' OR m->>'execution_id' !~ '^-?[0-9]{1,19}$' THEN 1
+            WHEN (m->>'execution_id')::numeric BETWEEN -9223372036854775808 AND 9223372036854775807
+            THEN coalesce((m->>'execution_id')::bigint, 1)
+            ELSE 1 END
 FROM (SELECT CASE WHEN $1->0 ? 'OrchestrationStarted' THEN 'history'
                   WHEN $2->0 ? 'StartOrchestration' THEN 'start'
                   WHEN $2->0 ? 'ContinueAsNew' THEN 'continue'

@@ -46,12 +46,27 @@ async fn hostile_arguments_in_a_sql_ascii_database() {
     fuzz(Encoding::SqlAscii, 1).await;
 }
 
-/// Rows that no function of ours has written: an adopted schema or a direct INSERT may hold them.
 #[tokio::test]
-async fn hostile_rows_stop_nobody() {
+async fn hostile_rows_stop_nobody_in_a_utf8_database() {
+    stop_nobody(Encoding::Utf8).await;
+}
+
+#[tokio::test]
+async fn hostile_rows_stop_nobody_in_a_sql_ascii_database() {
+    stop_nobody(Encoding::SqlAscii).await;
+}
+
+#[tokio::test]
+async fn hostile_rows_stop_nobody_in_a_euc_jp_database() {
+    stop_nobody(Encoding::EucJp).await;
+}
+
+/// Puts rows into the tables that no function of ours has written: an adopted schema or a direct
+/// INSERT may hold them.
+async fn stop_nobody(encoding: Encoding) {
     let seed = seed();
-    let mut target = Target::make(Encoding::Utf8, Random::seeded(seed)).await;
-    let rounds = setting("DUROXIDE_QUEUE_FUZZ_CALLS").unwrap_or(CALLS) / 60;
+    let mut target = Target::make(encoding, Random::seeded(seed)).await;
+    let rounds = setting("DUROXIDE_QUEUE_FUZZ_CALLS").unwrap_or(CALLS) / 100;
 
     for round in 0..rounds {
         rows::stop_nobody(&mut target, round).await;

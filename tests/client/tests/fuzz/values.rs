@@ -45,6 +45,7 @@ const TEXTS: &[&str] = &[
     "E'e\\xcc\\x81'",
     "E'\\xe9'",
     "E'\\xb0\\xa1\\xa4\\xa2'",
+    "E'\\xa9\\xa1'",
     "E'\\xf0\\x9f\\x99\\x82'",
     "E'\\xff\\xfe'",
     "U&'\\20AC'",
