@@ -1,6 +1,6 @@
 -- The 32 functions of a queue, each an entry point of the library. Names, arguments, defaults and
 -- results are those that clients of duroxide-pg 0.1.38 call; they are the contract and never change.
--- Read by src/lifecycle/functions.rs, which puts the schema's quoted name in place of {q}.
+-- Read by src/lifecycle/functions.rs, which fills in the schema's name.
 
 CREATE FUNCTION {q}.abandon_orchestration_item(
   p_lock_token text,

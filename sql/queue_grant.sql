@@ -1,5 +1,5 @@
 -- What a client needs, and nothing else: the functions run with their caller's rights, so it is
--- rights on tables that count. {role} is the quoted role.
+-- rights on tables that count.
 
 GRANT USAGE ON SCHEMA {q} TO {role};
 GRANT SELECT ON {q}._duroxide_migrations TO {role};

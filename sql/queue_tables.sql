@@ -1,6 +1,6 @@
 -- The tables of a queue. Columns, types, defaults and keys are those of a duroxide-pg 0.1.38 schema,
--- which its client checks and reads; indexes are ours. Read by src/lifecycle/create.rs, which puts
--- the schema's quoted name in place of {q}.
+-- which its client checks and reads; indexes are ours. Read by src/lifecycle/create.rs, which
+-- fills in the schema's name.
 --
 --   instances            one row an orchestration, with its current execution and custom status
 --   executions           one row a run of it: continue-as-new starts another

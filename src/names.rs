@@ -121,6 +121,26 @@ mod tests {
         assert_eq!(filled("a\\b", "{name}"), "E'a\\\\b'");
     }
 
+    /// A name may hold a line break, which would end a comment and let the rest run as SQL.
+    #[test]
+    fn no_script_has_a_placeholder_in_a_comment() {
+        for script in [
+            include_str!("../sql/queue_additions.sql"),
+            include_str!("../sql/queue_additions_drop.sql"),
+            include_str!("../sql/queue_comments.sql"),
+            include_str!("../sql/queue_drop.sql"),
+            include_str!("../sql/queue_functions.sql"),
+            include_str!("../sql/queue_grant.sql"),
+            include_str!("../sql/queue_revoke.sql"),
+            include_str!("../sql/queue_tables.sql"),
+        ] {
+            assert!(!script.contains("/*"), "block comments are not looked at: {script}");
+            for comment in script.lines().filter_map(|line| line.split_once("--")) {
+                assert!(!comment.1.contains('{'), "{}--{}", comment.0, comment.1);
+            }
+        }
+    }
+
     #[test]
     fn a_name_that_looks_like_a_placeholder_is_left_alone() {
         assert_eq!(filled("{key}", "{q}.t"), "\"{key}\".t");

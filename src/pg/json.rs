@@ -125,6 +125,14 @@ pub(crate) enum Unfit {
     Whole(Refusal),
 }
 
+/// The refusal of a text that the client's encoding has no form for.
+pub(crate) fn not_sendable() -> Refusal {
+    Refusal {
+        code: PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
+        message: "the text has characters that the encoding of this client does not have".into(),
+    }
+}
+
 /// A text of our own as jsonb.
 pub(crate) fn of_text(text: &str) -> JsonbBuf {
     parse(text.as_bytes(), Form::Jsonb).expect("a JSON text of our own is JSON")
@@ -219,6 +227,12 @@ fn refusal_of(error: CaughtError) -> Refusal {
             };
             Refusal { code, message }
         }
+        // PostgreSQL 15 says so of an escape that an encoding other than UTF-8 does not have; as 0A000 a
+        // client would try it again.
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED => Refusal {
+            code: PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
+            message: report.message().to_string(),
+        },
         // What palloc says of a request beyond its limit (mcxt.c): the text is too large, not we at fault.
         PgSqlErrorCode::ERRCODE_INTERNAL_ERROR => Refusal {
             code: PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,

@@ -12,7 +12,7 @@ use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form, Refusal};
 use crate::pg::spi::Rows;
 use crate::pg::values::JsonbBuf;
-use crate::pg::{lock_timeout, probe};
+use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::scan_start::{self, ScanStart};
 use crate::queue::{dead_letters, rounds, turn_input};
 use std::time::Instant;
@@ -274,7 +274,8 @@ SELECT pg_catalog.max(attempt_count) FROM marked",
 };
 
 /// Claims one instance whose key is held. `None`: there is nothing to claim, or somebody who does
-/// not keep to the key is in the way; nothing was written then.
+/// not keep to the key is in the way, or this client cannot be sent what it says; nothing was
+/// written then.
 fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Option<ClaimedInstance>> {
     let now_ms = request.clock.now_ms()?;
     let locked = db.query(
@@ -292,6 +293,11 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
     let (messages, undeliverable) = sorted_out(read.as_ref().unwrap_or(&locked));
     if messages.is_empty() {
         dead_letters::bury_messages(db, now_ms, &undeliverable)?;
+        return Ok(None);
+    }
+
+    let sendable = |text: &[u8]| encoding::reaches_client(text);
+    if !sendable(instance_id) || !messages.iter().all(|&(_, text)| sendable(text)) {
         return Ok(None);
     }
 

@@ -8,7 +8,7 @@ use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
 use crate::pg::advisory::Key;
 use crate::pg::values::{Text, TextArray, TextBuf};
-use crate::pg::{lock_timeout, probe};
+use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::claim_instance::new_lock_token;
 use crate::queue::rounds;
 
@@ -169,12 +169,15 @@ UPDATE {q}.worker_queue w
 SET lock_token = $4, locked_until = $5, attempt_count = LEAST(w.attempt_count, 2147483646) + 1
 FROM free
 WHERE w.id = free.id
-RETURNING w.work_item, w.attempt_count",
+RETURNING w.work_item, w.attempt_count, w.id",
     parameters: &[INT8S, TIMESTAMPTZ, INT8, TEXT, INT8],
     planning: Planning::ByIndex,
 };
 
 fn take(db: &Db, request: &Request, ids: &[i64]) -> Result<Option<ClaimedWorkItem>> {
+    if ids.is_empty() {
+        return Ok(None);
+    }
     let lock_token = new_lock_token();
     let rows = lock_timeout::at_least_a_second(db.schema(), &[c"worker_queue"], || {
         let now_ms = request.clock.now_ms()?;
@@ -185,12 +188,29 @@ fn take(db: &Db, request: &Request, ids: &[i64]) -> Result<Option<ClaimedWorkIte
             &[ids.into(), visible_until(now_ms).into(), now_ms.into(), token.into(), until_ms.into()],
         ))
     })?;
-    Ok(rows.first().map(|row| ClaimedWorkItem {
-        work_item: row.text_buf(1).unwrap_or(TextBuf(Vec::new())),
+    let Some(row) = rows.first() else { return Ok(None) };
+    let work_item = row.text(1).unwrap_or_default();
+    if !encoding::reaches_client(work_item) {
+        db.query(&PUT_BACK, &[lock_token.as_bytes().into()]);
+        let others: Vec<i64> = ids.iter().copied().filter(|&id| Some(id) != row.int8(3)).collect();
+        return take(db, request, &others);
+    }
+    Ok(Some(ClaimedWorkItem {
+        work_item: TextBuf(work_item.to_vec()),
         attempt_count: row.int4(2).unwrap_or(0),
         lock_token,
     }))
 }
+
+/// For an item that this client cannot be sent; another may have an encoding for it.
+static PUT_BACK: Statement = Statement {
+    text: "
+UPDATE {q}.worker_queue w
+SET lock_token = NULL, locked_until = NULL, attempt_count = w.attempt_count - 1
+WHERE w.lock_token = $1",
+    parameters: &[TEXT],
+    planning: Planning::ByIndex,
+};
 
 /// The session's row, if there is one that nobody else holds.
 static LOCK_SESSION: Statement = Statement {

@@ -2,6 +2,7 @@
 
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
+use crate::pg::encoding;
 use crate::pg::json::{self, Unfit};
 use crate::pg::spi::Rows;
 use crate::pg::values::JsonbBuf;
@@ -103,7 +104,11 @@ fn kv_snapshot(db: &Db, instance_id: &[u8]) -> Result<JsonbBuf> {
 /// counted, and it fails in the end with this as the reason, while the others run on.
 fn history(events: &Rows<'_>) -> Result<JsonbBuf> {
     let texts: Vec<&[u8]> = events.iter().map(|row| row.text(1).unwrap_or_default()).collect();
-    match json::array_of(&texts) {
+    let array = match texts.iter().position(|text| !encoding::reaches_client(text)) {
+        None => json::array_of(&texts),
+        Some(index) => Err(Unfit::Element(index, json::not_sendable())),
+    };
+    match array {
         Ok(array) => Ok(array),
         Err(unfit) => {
             let event = match unfit {
