@@ -2,7 +2,7 @@
 
 # PG: versions of PostgreSQL to use, of our own servers.      make test PG=17      make test PG="16 17"
 # PG_CONFIG: your own server instead.                         make demo PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config
-# KINDS: kinds of test to run: unit pg_test sql isolation client     make test PG=17 KINDS="sql isolation"
+# KINDS: kinds of test to run: model unit pg_test sql isolation client     make test PG=17 KINDS="sql isolation"
 PG ?=
 PG_CONFIG ?=
 KINDS ?=
@@ -22,7 +22,7 @@ demo: ## set up what is missing, then run a workflow on a queue in a throwaway s
 test: ## lint, then all tests on all four versions of PostgreSQL (one: PG=17)
 	@PG_CONFIG= tools/test.sh $(PG)
 
-test-all: ## the same, with duroxide's validations on adopted queues of every version too
+test-all: ## the same, with every test on every version
 	@PG_CONFIG= TEST_ALL=1 tools/test.sh $(PG)
 
 chaos: ## kill dispatchers, backends and the server for 90 s, then audit every message (PG=17)

@@ -53,17 +53,12 @@ pub(crate) struct Statement {
     pub(crate) planning: Planning,
 }
 
-struct Plan {
-    saved: SavedPlan,
-    planned: Cell<bool>,
-}
-
 /// One queue, as a backend knows it.
 pub(crate) struct Queue {
     oid: pg_sys::Oid,
     name: Vec<u8>,
     names: Names,
-    plans: RefCell<HashMap<*const Statement, Rc<Plan>>>,
+    plans: RefCell<HashMap<*const Statement, Rc<SavedPlan>>>,
     last_used: Cell<u64>,
     scan_memory: Cell<Option<scan_start::Memory>>,
 }
@@ -114,16 +109,13 @@ impl Queue {
         }
     }
 
-    fn plan(&self, statement: &'static Statement) -> Rc<Plan> {
+    fn plan(&self, statement: &'static Statement) -> Rc<SavedPlan> {
         if let Some(plan) = self.plans.borrow().get(&(statement as *const Statement)) {
             return plan.clone();
         }
         let text = self.names.fill(statement.text);
         let generic = statement.planning != Planning::ByStatistics;
-        let plan = Rc::new(Plan {
-            saved: SavedPlan::new(&text, statement.parameters, generic),
-            planned: Cell::new(false),
-        });
+        let plan = Rc::new(SavedPlan::new(&text, statement.parameters, generic));
         self.plans.borrow_mut().insert(statement, plan.clone());
         plan
     }
@@ -143,7 +135,7 @@ impl Db {
     ) -> Result<R> {
         let queue = Queue::of_call(fcinfo);
         let db = Db { queue, session: Session::open() };
-        body(&db)
+        planner::during_call(|| body(&db))
     }
 
     /// Runs one statement under a snapshot of its own.
@@ -158,12 +150,7 @@ impl Db {
             );
         }
         let plan = self.queue.plan(statement);
-        if plan.planned.get() && plan.saved.is_valid() {
-            return plan.saved.run(&self.session, arguments);
-        }
-        let rows = planner::with_settings(statement.planning, || plan.saved.run(&self.session, arguments));
-        plan.planned.set(true);
-        rows
+        planner::during_statement(statement.planning, || plan.run(&self.session, arguments))
     }
 
     /// What this backend remembers of the queue's head.

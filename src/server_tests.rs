@@ -177,10 +177,12 @@ mod tests {
     #[pg_test]
     fn planner_settings_are_put_back() {
         Spi::run("SET enable_seqscan = on; SET jit = on").expect("settings of any user");
-        let inside = planner::with_settings(crate::db::Planning::InIndexOrder, || {
-            one::<String>(
-                "SELECT current_setting('enable_seqscan') || current_setting('enable_sort') || current_setting('jit')",
-            )
+        let inside = planner::during_call(|| {
+            planner::during_statement(crate::db::Planning::InIndexOrder, || {
+                one::<String>(
+                    "SELECT current_setting('enable_seqscan') || current_setting('enable_sort') || current_setting('jit')",
+                )
+            })
         });
 
         assert_eq!(inside, "offoffoff");

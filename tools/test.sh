@@ -4,9 +4,10 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 [ $# -gt 0 ] || set -- "${ALL_MAJORS[@]}"
+MAJORS=("$@")
 cd "$ROOT"
 
-ALL_KINDS=(unit pg_test sql isolation client)
+ALL_KINDS=(model unit pg_test sql isolation client)
 # KINDS="sql isolation" runs only these.
 read -ra KINDS <<<"${KINDS:-${ALL_KINDS[*]}}"
 for kind in "${KINDS[@]}"; do
@@ -84,22 +85,37 @@ regress() {
 sql() { regress "$1" regress/pg_regress "$ROOT/tests/pg_regress" 'sql/*.sql'; }
 isolation() { regress "$1" isolation/pg_isolation_regress "$ROOT/tests/isolation" 'specs/*.spec'; }
 
-# duroxide's validations take a minute for each kind of queue: on adopted ones they run on the oldest and the newest
-# version, or with TEST_ALL=1 on all.
-suite_kinds() {
-  case ${TEST_ALL:-0}/$1 in
-    1/* | */15 | */18) echo created,adopted ;;
-    *) echo created ;;
-  esac
+# The lease protocol as a checked model needs no server: once is enough.
+model() { cd tests/client && CARGO_TARGET_DIR=$CLIENT_TARGET cargo test --test lease_model; }
+
+# The oldest and the newest version get every client test. The others get them too when they are asked for alone or
+# with TEST_ALL=1; else they are spared what takes longest: the validations on adopted queues, chaos, fuzz and parity.
+wants_everything() { [ -n "${TEST_ALL:-}" ] || [ "${#MAJORS[@]}" = 1 ] || [ "$1" = 15 ] || [ "$1" = 18 ]; }
+
+client_tests() {
+  local file name
+  for file in tests/client/tests/*.rs tests/client/tests/*/main.rs; do
+    case $file in
+      */main.rs) name=$(basename "$(dirname "$file")") ;;
+      *) name=$(basename "$file" .rs) ;;
+    esac
+    case $name in
+      lease_model) ;;
+      chaos | fuzz | parity) ! wants_everything "$1" || echo "--test=$name" ;;
+      *) echo "--test=$name" ;;
+    esac
+  done
 }
 
 client() {
-  local run=(cargo test --no-fail-fast)
+  local run=(cargo test --no-fail-fast) tests suite=created
   ! cargo nextest --version >/dev/null 2>&1 || run=(cargo nextest run --no-fail-fast)
+  ! wants_everything "$1" || suite=created,adopted
+  mapfile -t tests < <(client_tests "$1")
   cd tests/client || return
-  DUROXIDE_QUEUE_TEST_URL=$(cat "$WORK/server-$1/url") DUROXIDE_QUEUE_TEST_PG=$1 \
+  DUROXIDE_QUEUE_TEST_URL=$(cat "$WORK/server-$1/url") DUROXIDE_QUEUE_TEST_PG=$1 DUROXIDE_QUEUE_SUITE=$suite \
     DUROXIDE_QUEUE_TEST_PYTHON=$DRIVERS/python/bin/python DUROXIDE_QUEUE_TEST_NODE_MODULES=$DRIVERS/node/node_modules \
-    DUROXIDE_QUEUE_SUITE=$(suite_kinds "$1") CARGO_TARGET_DIR=$CLIENT_TARGET "${run[@]}"
+    CARGO_TARGET_DIR=$CLIENT_TARGET "${run[@]}" "${tests[@]}"
 }
 
 # Reads a runner's log, prints "passed failed": lines of cargo test, of nextest, of pg_regress before 16 and since.
@@ -143,6 +159,7 @@ server() { tools/server.sh start "$1" "$WORK/server-$1"; }
 # Only the kinds asked for.
 try() { [[ " ${KINDS[*]} " != *" $1 "* ]] || step "$1" "$2" || true; }
 
+try model "$1"
 for major in "$@"; do
   step build "$major" || continue
   try unit "$major"

@@ -1,9 +1,11 @@
-//! Planner settings for the statements whose plan must not depend on statistics.
+//! Planner settings under which the plan of a statement does not depend on statistics.
 //!
 //! A saved plan is made once and kept until a table changes. Made while a queue is empty, the
 //! planner would find a sequential scan just as cheap, and every fetch would pay for it after the
-//! backlog has grown. So these statements are planned with only index scans and nested loops on
-//! offer. Costs of disabled nodes are huge before PostgreSQL 18, which would wake the JIT compiler.
+//! backlog has grown. So a call runs with only index scans and nested loops on offer. It does so
+//! throughout, not only when a plan is known to be stale: an invalidation can arrive at any moment
+//! before the plan is used, and PostgreSQL would plan anew on the spot. Costs of disabled nodes are
+//! huge before PostgreSQL 18, which would wake the JIT compiler.
 
 use crate::db::Planning;
 use crate::pg::guc;
@@ -20,11 +22,24 @@ const BY_INDEX: &[(&CStr, &CStr)] = &[
 
 const IN_INDEX_ORDER: &[(&CStr, &CStr)] = &[(c"enable_sort", c"off"), (c"enable_incremental_sort", c"off")];
 
-/// Runs `body` with the settings of `planning`, and puts the session's own back.
-pub(crate) fn with_settings<R>(planning: Planning, body: impl FnOnce() -> R) -> R {
+const BY_STATISTICS: &[(&CStr, &CStr)] = &[
+    (c"enable_seqscan", c"on"),
+    (c"enable_bitmapscan", c"on"),
+    (c"enable_hashjoin", c"on"),
+    (c"enable_mergejoin", c"on"),
+    (c"enable_material", c"on"),
+];
+
+/// Runs a whole call as most of its statements want it.
+pub(crate) fn during_call<R>(body: impl FnOnce() -> R) -> R {
+    guc::with_settings(BY_INDEX, body)
+}
+
+/// Runs one statement of a call with what it wants otherwise.
+pub(crate) fn during_statement<R>(planning: Planning, body: impl FnOnce() -> R) -> R {
     match planning {
-        Planning::ByStatistics => body(),
-        Planning::ByIndex => guc::with_settings(BY_INDEX, body),
-        Planning::InIndexOrder => guc::with_settings(BY_INDEX, || guc::with_settings(IN_INDEX_ORDER, body)),
+        Planning::ByIndex => body(),
+        Planning::InIndexOrder => guc::with_settings(IN_INDEX_ORDER, body),
+        Planning::ByStatistics => guc::with_settings(BY_STATISTICS, body),
     }
 }

@@ -58,12 +58,6 @@ impl SavedPlan {
         }
     }
 
-    /// False once a table that the plan uses has changed: the next run will plan anew.
-    pub(crate) fn is_valid(&self) -> bool {
-        // SAFETY: the plan is kept until self is dropped.
-        unsafe { pg_sys::SPI_plan_is_valid(self.0) }
-    }
-
     /// Runs the plan under a fresh snapshot.
     pub(crate) fn run<'s>(&self, _session: &'s Session, arguments: &[Value<'_>]) -> Rows<'s> {
         let mut datums = Vec::with_capacity(arguments.len());

@@ -56,8 +56,6 @@ WITH history AS (
   DELETE FROM {q}.orchestrator_queue q WHERE q.instance_id = ANY ($1) RETURNING 1
 ), work_items AS (
   DELETE FROM {q}.worker_queue w WHERE w.instance_id = ANY ($1) RETURNING 1
-), locks AS (
-  DELETE FROM {q}.instance_locks l WHERE l.instance_id = ANY ($1)
 ), delta AS (
   DELETE FROM {q}.kv_delta d WHERE d.instance_id = ANY ($1)
 ), store AS (
@@ -69,6 +67,14 @@ SELECT (SELECT pg_catalog.count(*) FROM instances),
        (SELECT pg_catalog.count(*) FROM executions),
        (SELECT pg_catalog.count(*) FROM history),
        (SELECT pg_catalog.count(*) FROM messages) + (SELECT pg_catalog.count(*) FROM work_items)",
+    parameters: &[TEXTS],
+    planning: Planning::ByIndex,
+};
+
+/// After the messages, in a statement of its own: a session that ignores the keys may have had to be
+/// waited for there, and what it has committed is in no earlier snapshot.
+static DELETE_LOCKS: Statement = Statement {
+    text: "DELETE FROM {q}.instance_locks l WHERE l.instance_id = ANY ($1)",
     parameters: &[TEXTS],
     planning: Planning::ByIndex,
 };
@@ -91,6 +97,7 @@ pub(crate) fn delete(db: &Db, instance_ids: Option<TextArray>, force: bool) -> R
         return Err(Error::Orphan(id));
     }
     let rows = db.query(&DELETE, &[instance_ids.into()]);
+    db.query(&DELETE_LOCKS, &[instance_ids.into()]);
     let row = rows.first().expect("a query without FROM returns one row");
     let count = |column| row.int8(column).unwrap_or(0);
     Ok(Deleted { instances: count(1), executions: count(2), events: count(3), messages: count(4) })

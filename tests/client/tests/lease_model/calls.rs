@@ -12,6 +12,7 @@ pub mod delete;
 pub mod renew;
 pub mod steal;
 
+use crate::fleet::Kind;
 use crate::guards::Guard;
 use crate::protocol::Protocol;
 use crate::sets::Set;
@@ -128,6 +129,11 @@ impl Caller<'_> {
     /// The caller's clock.
     pub fn now(self) -> Moment {
         self.protocol.fleet.sessions[self.session].clock
+    }
+
+    /// Whether the client can be sent what messages say.
+    pub fn can_be_sent(self) -> bool {
+        !self.protocol.fleet.sessions[self.session].calls.contains(&Kind::FetchInVain)
     }
 
     pub fn keeps(self, guard: Guard) -> bool {

@@ -39,6 +39,8 @@ pub struct Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Fetch,
+    /// A fetch for a client that cannot be sent what the messages say.
+    FetchInVain,
     Ack,
     Abandon,
     AbandonWithDelay,
@@ -61,7 +63,10 @@ pub const TWO_DISPATCHERS: Fleet = Fleet {
     sessions: &[Member { clock: 0, calls: EVERY_CALL }, Member { clock: 1, calls: EVERY_CALL }],
 };
 
-/// The same with less to do.
+/// The same, with a message that one of the clocks does not see at first.
+pub const PAIR_WITH_TIMER: Fleet = Fleet { messages: &[TIMER, LATE], ..TWO_DISPATCHERS };
+
+/// The same, with less to do.
 pub const PAIR: Fleet = Fleet { messages: &[READY, LATE], ..TWO_DISPATCHERS };
 
 pub const THREE_DISPATCHERS: Fleet = Fleet {
@@ -100,6 +105,16 @@ pub const DELETIONS_OF_TWO: Fleet = Fleet {
         Member { clock: 0, calls: &[Kind::Fetch, Kind::Ack] },
         Member { clock: 0, calls: &[Kind::DeleteAll] },
         Member { clock: 0, calls: &[Kind::DeleteAll] },
+    ],
+};
+
+pub const FETCHES_IN_VAIN: Fleet = Fleet {
+    instances: 1,
+    messages: &[READY, LATE],
+    sessions: &[
+        Member { clock: 0, calls: EVERY_CALL },
+        Member { clock: 0, calls: &[Kind::Fetch, Kind::Ack] },
+        Member { clock: 1, calls: &[Kind::FetchInVain] },
     ],
 };
 

@@ -34,3 +34,8 @@ fn two_dispatchers_of_an_instance_that_is_deleted() {
 fn two_deletions_of_two_instances() {
     holds(Protocol::as_built(fleet::DELETIONS_OF_TWO), 4_176, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
 }
+
+#[test]
+fn two_dispatchers_and_one_whose_client_cannot_be_sent_the_messages() {
+    holds(Protocol::as_built(fleet::FETCHES_IN_VAIN), 22_174, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
+}

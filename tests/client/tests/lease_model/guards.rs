@@ -56,6 +56,3 @@ pub enum Guard {
     /// deletion: deletes lock rows in a statement of its own, after the messages.
     LeasesDeletedLast,
 }
-
-/// What the implementation does without; see `strangers`.
-pub const NOT_BUILT: &[Guard] = &[Guard::LeasesDeletedLast];

@@ -4,7 +4,7 @@ use crate::calls::{
     Call, Caller, abandon::Abandon, ack::Ack, claim::Fetch, delete::Delete, renew::Renew, steal::Steal,
 };
 use crate::fleet::{Fleet, Kind, LONGEST_STATEMENT};
-use crate::guards::{Guard, NOT_BUILT};
+use crate::guards::Guard;
 use crate::properties;
 use crate::row::Row;
 use crate::sets::Set;
@@ -35,17 +35,12 @@ pub enum Action {
 impl Protocol {
     /// As the implementation is.
     pub fn as_built(fleet: Fleet) -> Self {
-        Protocol { fleet, without: NOT_BUILT.to_vec() }
+        Protocol { fleet, without: Vec::new() }
     }
 
     /// As the implementation is, but for some guards.
     pub fn without(fleet: Fleet, guards: &[Guard]) -> Self {
-        Protocol { fleet, without: [NOT_BUILT, guards].concat() }
-    }
-
-    /// With every guard, those included that are not built.
-    pub fn complete(fleet: Fleet) -> Self {
-        Protocol { fleet, without: Vec::new() }
+        Protocol { fleet, without: guards.to_vec() }
     }
 
     pub fn keeps(&self, guard: Guard) -> bool {
@@ -100,7 +95,7 @@ impl Protocol {
         let caller = self.caller(session);
         let token = state.leases[instance].committed.map(|lease| lease.token);
         match (kind, token) {
-            (Kind::Fetch, _) => Fetch::start(caller, state),
+            (Kind::Fetch | Kind::FetchInVain, _) => Fetch::start(caller, state),
             (Kind::Ack, Some(token)) => Ack::start(caller, state, token),
             (Kind::Abandon, Some(token)) => Abandon::start(caller, state, token, false),
             (Kind::AbandonWithDelay, Some(token)) => Abandon::start(caller, state, token, true),
@@ -131,7 +126,7 @@ impl Protocol {
         let call = state.calls[session];
         if call == Call::Idle {
             for &kind in self.fleet.sessions[session].calls {
-                let is_for_all = matches!(kind, Kind::Fetch | Kind::DeleteAll);
+                let is_for_all = matches!(kind, Kind::Fetch | Kind::FetchInVain | Kind::DeleteAll);
                 let targets = self.instances().take(if is_for_all { 1 } else { usize::MAX });
                 actions.extend(targets.map(|instance| Action::Begin(session, kind, instance)));
             }

@@ -1,6 +1,6 @@
 //! Without a guard, what it guards is broken, and the checker finds it.
 //!
-//! Guards against sessions that ignore the key are tried with one that does: among dispatchers who
+//! Guards that are tried beside a stranger are against sessions that ignore the key: among those who
 //! take it, nothing breaks without them. The keys in turn matter only where instances are deleted.
 
 use crate::check::{finds, holds};
@@ -11,7 +11,12 @@ use crate::protocol::Protocol;
 
 #[test]
 fn claim_without_the_key() {
-    finds(fleet::DELETIONS, &[Guard::KeyInClaim], properties::NO_TURN_AFTER_DELETION);
+    // Either guard is enough.
+    finds(
+        fleet::DELETIONS,
+        &[Guard::KeyInClaim, Guard::LeasesDeletedLast],
+        properties::NO_TURN_AFTER_DELETION,
+    );
 }
 
 #[test]
@@ -24,10 +29,10 @@ fn claim_by_the_snapshot_of_the_candidates() {
     finds(fleet::PAIR, &[Guard::FreshSnapshot], properties::COMPLETE);
 }
 
-/// A clock that is behind does not see the timer, and takes the other message alone.
+/// Who did not see the timer yet can still lock all that it saw, though a turn has committed since.
 #[test]
 fn history_by_the_snapshot_of_the_candidates() {
-    finds(fleet::TWO_DISPATCHERS, &[Guard::FreshSnapshot], properties::NEWEST_HISTORY);
+    finds(fleet::PAIR_WITH_TIMER, &[Guard::FreshSnapshot], properties::NEWEST_HISTORY);
 }
 
 #[test]
@@ -37,12 +42,12 @@ fn claim_without_messages() {
 
 #[test]
 fn claim_of_the_messages_that_could_be_locked() {
-    finds(fleet::STRANGER, &[Guard::AllMessagesLocked], properties::COMPLETE);
+    finds(fleet::FETCHES_IN_VAIN, &[Guard::AllMessagesLocked], properties::COMPLETE);
 }
 
 #[test]
 fn claim_that_waits_for_messages() {
-    finds(fleet::STRANGER, &[Guard::SkipLockedMessages], properties::FETCH_NEVER_WAITS);
+    finds(fleet::FETCHES_IN_VAIN, &[Guard::SkipLockedMessages], properties::FETCH_NEVER_WAITS);
 }
 
 #[test]
@@ -122,7 +127,11 @@ fn renew_to_an_earlier_end() {
 
 #[test]
 fn delete_without_the_key() {
-    finds(fleet::DELETIONS, &[Guard::KeyInDelete], properties::NO_TURN_AFTER_DELETION);
+    finds(
+        fleet::DELETIONS,
+        &[Guard::KeyInDelete, Guard::LeasesDeletedLast],
+        properties::NO_TURN_AFTER_DELETION,
+    );
 }
 
 #[test]

@@ -288,7 +288,7 @@ fn lock_messages(
 
     let is_short = locked != view.due && caller.keeps(Guard::AllMessagesLocked);
     let is_empty = locked.is_empty() && caller.keeps(Guard::AtLeastOneMessage);
-    if is_short || is_empty {
+    if is_short || is_empty || !caller.can_be_sent() {
         return attempt.pass_over(caller, state);
     }
     let found = Found { locked, due, has_lock_row: view.has_lock_row, is_old: view.is_old };
