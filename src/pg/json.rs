@@ -28,7 +28,7 @@ impl Refusal {
 const MAX_TEXT: usize = 0x3fff_ffff - 16;
 
 /// Bytes of text that are parsed without a look for a cancel.
-const CHUNK_BYTES: usize = 24 << 20;
+const CHUNK_BYTES: usize = 8 << 20;
 
 /// Which of PostgreSQL's two JSON types decides.
 #[derive(Clone, Copy, PartialEq, Eq)]
