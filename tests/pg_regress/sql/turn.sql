@@ -163,5 +163,14 @@ SELECT * FROM list_executions('order');
 SELECT * FROM delete_instances_atomic(ARRAY['order', 'child'], false);
 SELECT * FROM get_system_metrics();
 SELECT (SELECT count(*) FROM kv_store), (SELECT count(*) FROM history), (SELECT count(*) FROM executions), (SELECT count(*) FROM sessions);
+
+-- A turn of 10,000 events and 1,000 work items is a turn as any other.
+SELECT enqueue_orchestrator_work('large', '1', 'epoch');
+SELECT out_lock_token AS token FROM fetch_orchestration_item(:now, 60000) \gset
+SELECT ack_orchestration_item(:'token', :now, 1,
+  (SELECT jsonb_agg(jsonb_build_object('event_id', n, 'event_type', 'E', 'event_data', json_build_object('n', n)::text)) FROM generate_series(1, 10000) n),
+  (SELECT jsonb_agg(jsonb_build_object('ActivityExecute', jsonb_build_object('instance', 'large', 'execution_id', 1, 'id', n))) FROM generate_series(1, 1000) n),
+  '[]', '{"orchestration_name": "O", "orchestration_version": "1"}');
+SELECT (SELECT count(*) FROM history), (SELECT count(*) FROM worker_queue), (SELECT min(activity_id) || ' to ' || max(activity_id) FROM worker_queue);
 RESET search_path;
 SELECT duroxide_queue.drop_queue('turn');
