@@ -45,16 +45,17 @@ fn fetch_orchestration_item(
     };
     let claimed = Db::enter(fcinfo, |db| claim_instance::claim(db, &request))?;
     Ok(TableIterator::new(claimed.map(|claimed| {
+        let input = claimed.input;
         (
             TextBuf(claimed.instance_id),
-            TextBuf(claimed.orchestration_name),
-            TextBuf(claimed.orchestration_version),
-            claimed.execution_id,
-            claimed.history,
-            claimed.messages,
+            TextBuf(input.orchestration_name),
+            TextBuf(input.orchestration_version),
+            input.execution_id,
+            input.history,
+            input.messages,
             TextBuf(claimed.lock_token.into_bytes()),
             claimed.attempt_count,
-            claimed.kv_snapshot,
+            input.kv_snapshot,
         )
     })))
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// procedures runs beside one of the new functions.
 const LIVE_TABLES: &str = "{q}.instance_locks, {q}.orchestrator_queue, {q}.worker_queue, {q}.sessions";
 
-/// The client's migrations, as `version name` one a line.
+/// The script that writes the client's migrations into a new queue; `expected_level` reads them off it.
 const LEVEL: &str = include_str!("../../sql/queue_tables.sql");
 
 /// Takes the schema over in the caller's transaction: data, grants and comments stay, the functions

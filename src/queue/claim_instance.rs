@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form, Refusal};
 use crate::pg::spi::Rows;
-use crate::pg::values::JsonbBuf;
 use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::scan_start::{self, ScanStart};
+use crate::queue::turn_input::TurnInput;
 use crate::queue::{dead_letters, rounds, turn_input};
 use std::time::Instant;
 use uuid::Uuid;
@@ -38,14 +38,9 @@ pub(crate) type Versions = Option<(i64, Option<i64>)>;
 #[derive(Debug)]
 pub(crate) struct ClaimedInstance {
     pub(crate) instance_id: Vec<u8>,
-    pub(crate) orchestration_name: Vec<u8>,
-    pub(crate) orchestration_version: Vec<u8>,
-    pub(crate) execution_id: i64,
-    pub(crate) history: JsonbBuf,
-    pub(crate) messages: JsonbBuf,
     pub(crate) lock_token: String,
     pub(crate) attempt_count: i32,
-    pub(crate) kv_snapshot: JsonbBuf,
+    pub(crate) input: TurnInput,
 }
 
 /// A new lock token.
@@ -297,8 +292,9 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
         return Ok(None);
     }
 
-    let sendable = |text: &[u8]| encoding::reaches_client(text);
-    if !sendable(instance_id) || !messages.iter().all(|&(_, text)| sendable(text)) {
+    if !encoding::reaches_client(instance_id)
+        || !messages.iter().all(|&(_, text)| encoding::reaches_client(text))
+    {
         return Ok(None);
     }
 
@@ -310,17 +306,11 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
     dead_letters::bury_messages(db, now_ms, &undeliverable)?;
 
     let texts: Vec<&[u8]> = messages.iter().map(|&(_, work_item)| work_item).collect();
-    let input = turn_input::load(db, instance_id, &texts)?;
     Ok(Some(ClaimedInstance {
         instance_id: instance_id.to_vec(),
-        orchestration_name: input.orchestration_name,
-        orchestration_version: input.orchestration_version,
-        execution_id: input.execution_id,
-        history: input.history,
-        messages: input.messages,
         lock_token,
         attempt_count,
-        kv_snapshot: input.kv_snapshot,
+        input: turn_input::load(db, instance_id, &texts)?,
     }))
 }
 
