@@ -11,6 +11,11 @@
 --   sessions             which worker a group of activities is bound to
 --   kv_store, kv_delta   the key-value store as of the last execution's end, and what changed since
 --   _duroxide_migrations what the client takes the schema for
+--
+-- Rows of the queues and of the leases live for moments, and what is left of them lies at the head of
+-- the indexes that every claim starts at. So these tables are vacuumed early, with their indexes each time,
+-- and not truncated: that takes a lock that a claim would wait for. Rows of instances and executions are
+-- updated in place, for which their pages keep room.
 
 CREATE TABLE {q}.instances (
   instance_id text NOT NULL PRIMARY KEY,
@@ -22,7 +27,7 @@ CREATE TABLE {q}.instances (
   parent_instance_id text,
   custom_status text,
   custom_status_version integer NOT NULL DEFAULT 0
-);
+) WITH (fillfactor = 80);
 
 CREATE INDEX instances_parent_idx ON {q}.instances (parent_instance_id)
   WHERE parent_instance_id IS NOT NULL;
@@ -38,7 +43,7 @@ CREATE TABLE {q}.executions (
   duroxide_version_minor integer,
   duroxide_version_patch integer,
   PRIMARY KEY (instance_id, execution_id)
-);
+) WITH (fillfactor = 80);
 
 CREATE TABLE {q}.history (
   instance_id text NOT NULL,
@@ -59,7 +64,8 @@ CREATE TABLE {q}.orchestrator_queue (
   locked_until bigint,
   created_at timestamptz NOT NULL,
   attempt_count integer NOT NULL DEFAULT 0
-);
+) WITH (vacuum_truncate = off, toast.vacuum_truncate = off, vacuum_index_cleanup = on,
+  autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
 CREATE INDEX orchestrator_queue_instance_idx ON {q}.orchestrator_queue (instance_id);
 
@@ -76,7 +82,8 @@ CREATE TABLE {q}.worker_queue (
   activity_id bigint,
   session_id text,
   tag text
-);
+) WITH (vacuum_truncate = off, toast.vacuum_truncate = off, vacuum_index_cleanup = on,
+  autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
 CREATE INDEX worker_queue_lock_token_idx ON {q}.worker_queue (lock_token)
   WHERE lock_token IS NOT NULL;
@@ -89,7 +96,8 @@ CREATE TABLE {q}.instance_locks (
   lock_token text NOT NULL,
   locked_until bigint NOT NULL,
   locked_at bigint NOT NULL
-);
+) WITH (vacuum_truncate = off, toast.vacuum_truncate = off, vacuum_index_cleanup = on,
+  autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
 CREATE UNIQUE INDEX instance_locks_lock_token_idx ON {q}.instance_locks (lock_token);
 
@@ -98,7 +106,8 @@ CREATE TABLE {q}.sessions (
   worker_id text NOT NULL,
   locked_until bigint NOT NULL,
   last_activity_at bigint NOT NULL
-);
+) WITH (vacuum_truncate = off, toast.vacuum_truncate = off, vacuum_index_cleanup = on,
+  autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
 CREATE TABLE {q}.kv_store (
   instance_id text NOT NULL,

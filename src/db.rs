@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::names::Names;
 use crate::pg::spi::{self, Rows, SavedPlan, Session, Value};
 use crate::pg::{namespace, planner};
-use crate::queue::scan_start;
+use crate::queue::Memories;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ pub(crate) struct Queue {
     names: Names,
     plans: RefCell<HashMap<*const Statement, Rc<SavedPlan>>>,
     last_used: Cell<u64>,
-    scan_memory: Cell<Option<scan_start::Memory>>,
+    memories: Memories,
 }
 
 thread_local! {
@@ -105,7 +105,7 @@ impl Queue {
             name,
             plans: RefCell::default(),
             last_used: Cell::new(0),
-            scan_memory: Cell::new(None),
+            memories: Memories::default(),
         }
     }
 
@@ -153,9 +153,9 @@ impl Db {
         planner::during_statement(statement.planning, || plan.run(&self.session, arguments))
     }
 
-    /// What this backend remembers of the queue's head.
-    pub(crate) fn scan_memory(&self) -> &Cell<Option<scan_start::Memory>> {
-        &self.queue.scan_memory
+    /// What this backend remembers of the queue's heads.
+    pub(crate) fn memories(&self) -> &Memories {
+        &self.queue.memories
     }
 
     /// The OID of the queue's schema.

@@ -1,6 +1,7 @@
 //! The fence: every `unsafe` block and every use of `pg_sys` of this crate is below here.
 
 pub(crate) mod advisory;
+pub(crate) mod buffers;
 pub(crate) mod commit_check;
 pub(crate) mod encoding;
 pub(crate) mod guc;

@@ -112,8 +112,16 @@ argument!(Jsonb, "jsonb");
 pub(crate) struct TextArray(pub(crate) Raw);
 argument!(TextArray, "text[]");
 
+impl TextArray {
+    /// The bytes that the array is stored in: equal ones are equal arrays.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: as above; what is read is the varlena's content, whatever its type.
+        unsafe { text_bytes(self.0.into()) }
+    }
+}
+
 /// A `timestamptz`, in microseconds of PostgreSQL's epoch; the infinities are the extremes of i64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamptz(pub(crate) i64);
 result!(Timestamptz, "timestamptz");
 
@@ -162,6 +170,13 @@ pub(crate) struct JsonbBuf(Vec<u8>);
 result!(JsonbBuf, "jsonb");
 
 impl JsonbBuf {
+    /// `{}`: the header of a varlena of eight bytes (varatt.h: `SET_VARSIZE_4B`), and that of an object
+    /// without members (jsonb.h: `JB_FOBJECT`).
+    pub(crate) fn empty_object() -> Self {
+        let size: u32 = if cfg!(target_endian = "big") { 8 } else { 8 << 2 };
+        JsonbBuf([size.to_ne_bytes(), 0x2000_0000_u32.to_ne_bytes()].concat())
+    }
+
     /// Copies a jsonb datum out of PostgreSQL's memory.
     pub(crate) fn copy(datum: pg_sys::Datum) -> Self {
         // SAFETY: callers hold a datum of type jsonb; a detoasted varlena is readable for its size.

@@ -7,15 +7,14 @@
 
 use crate::clock::{Clock, visible_until};
 use crate::db::{Db, Planning, Statement, types::*};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form, Refusal};
-use crate::pg::spi::Rows;
+use crate::pg::spi::{Rows, Value};
 use crate::pg::{encoding, lock_timeout, probe};
-use crate::queue::scan_start::{self, ScanStart};
+use crate::queue::scan_start::{self, Found, Place, Row, Scan, Start};
 use crate::queue::turn_input::TurnInput;
-use crate::queue::{dead_letters, rounds, turn_input};
-use std::time::Instant;
+use crate::queue::{dead_letters, turn_input};
 use uuid::Uuid;
 
 /// Bytes of messages in one turn; what is behind them waits for the next. jsonb holds less than
@@ -50,9 +49,14 @@ pub(crate) fn new_lock_token() -> String {
 
 /// Claims the first free instance in order of (visible_at, id) of its messages.
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance>> {
+    let memory = &db.memories().messages;
     let mut passed_over: Vec<Vec<u8>> = Vec::new();
-    for window in rounds::windows() {
-        let candidates = candidates(db, request, &passed_over, window)?;
+    for window in memory.tried.windows() {
+        let candidates = {
+            let passed_over: Vec<&[u8]> = passed_over.iter().map(Vec::as_slice).collect();
+            let scan = CandidateScan { request, passed_over: &passed_over };
+            scan_start::candidates(&scan, db, &memory.scan, window, !passed_over.is_empty())?
+        };
         if candidates.is_empty() {
             return Ok(None);
         }
@@ -63,6 +67,7 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
             }
             if key.try_lock() {
                 if let Some(claimed) = claim_under_key(db, request, &instance_id)? {
+                    memory.tried.note(passed_over.len() as i64 + 1);
                     return Ok(Some(claimed));
                 }
                 key.unlock();
@@ -73,145 +78,185 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
     Ok(None)
 }
 
-/// Three ways to a candidate, one a branch, each by an index of its own.
+/// What both ways to a candidate ask of the instance. The lock row is asked as well as the message: one that came
+/// after the claim is itself unclaimed. A dispatcher that runs only some versions passes over instances
+/// that are pinned to others; versions are packed as bigint, so that one which integer arithmetic cannot
+/// pack does not make every fetch fail.
 ///
-/// Unclaimed messages, in order; messages of expired leases, the first thousand to expire, so that
-/// they come in order too unless more have expired at once; and, for a scan that does not start at
-/// the head (see `scan_start`), what has been enqueued before its start since. Live leases and
-/// messages of the future are in none of them. The lock row is asked as well: a message that came
-/// after the claim is itself unclaimed. A dispatcher that runs only some versions passes over
-/// instances that are pinned to others; versions are packed as bigint, so that one which integer
-/// arithmetic cannot pack does not make every fetch fail.
-///
-/// What is asked of other tables is asked in scalar subqueries: they are run for each row, by
-/// primary key, whatever the statistics say. NOT EXISTS may become a join that reads all of
-/// `instance_locks`, or a hash of all executions.
-static CANDIDATES: Statement = Statement {
-    text: "
-SELECT c.instance_id, pg_catalog.hashtext({key} || c.instance_id)::bigint, c.visible_at, c.id
-FROM ((SELECT q.instance_id, q.visible_at, q.id
-       FROM {q}.orchestrator_queue q
-       WHERE q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($5, $6)
-         AND (SELECT l.locked_until > $2 FROM {q}.instance_locks l
-              WHERE l.instance_id = q.instance_id) IS NOT TRUE
-         AND q.instance_id <> ALL ($3)
-         AND ($8 IS NULL OR coalesce(
-               (SELECT (e.duroxide_version_major IS NULL
-                        OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                           + e.duroxide_version_patch BETWEEN $8 AND $9) IS TRUE
-                FROM {q}.instances i
-                JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-                WHERE i.instance_id = q.instance_id), true))
-       ORDER BY q.visible_at, q.id
-       LIMIT $4)
-      UNION ALL
-      (SELECT q.instance_id, q.visible_at, q.id
-       FROM {q}.orchestrator_queue q
-       WHERE q.lock_token IS NOT NULL AND q.locked_until <= $2 AND (q.visible_at <= $1) IS TRUE
-         AND (SELECT l.locked_until > $2 FROM {q}.instance_locks l
-              WHERE l.instance_id = q.instance_id) IS NOT TRUE
-         AND q.instance_id <> ALL ($3)
-         AND ($8 IS NULL OR coalesce(
-               (SELECT (e.duroxide_version_major IS NULL
-                        OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                           + e.duroxide_version_patch BETWEEN $8 AND $9) IS TRUE
-                FROM {q}.instances i
-                JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-                WHERE i.instance_id = q.instance_id), true))
-       ORDER BY q.locked_until, q.id
-       LIMIT GREATEST($4, 1000))
-      UNION ALL
-      (SELECT q.instance_id, q.visible_at, q.id
-       FROM {q}.orchestrator_queue q
-       WHERE q.id > $7 AND q.lock_token IS NULL AND (q.visible_at <= $1) IS TRUE
-         AND ((q.visible_at, q.id) < ($5, $6)) IS TRUE
-         AND (SELECT l.locked_until > $2 FROM {q}.instance_locks l
-              WHERE l.instance_id = q.instance_id) IS NOT TRUE
-         AND q.instance_id <> ALL ($3)
-         AND ($8 IS NULL OR coalesce(
-               (SELECT (e.duroxide_version_major IS NULL
-                        OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
-                           + e.duroxide_version_patch BETWEEN $8 AND $9) IS TRUE
-                FROM {q}.instances i
-                JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-                WHERE i.instance_id = q.instance_id), true))
-       ORDER BY q.id
-       LIMIT $4)) c
-ORDER BY c.visible_at, c.id",
-    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, TIMESTAMPTZ, INT8, INT8, INT8, INT8],
+/// What is asked of other tables is asked in scalar subqueries: they are run for each row, by primary
+/// key, whatever the statistics say. NOT EXISTS may become a join that reads all of `instance_locks`, or a
+/// hash of all executions.
+macro_rules! of_a_free_instance {
+    () => {
+        "(SELECT l.locked_until > $2 FROM {q}.instance_locks l
+          WHERE l.instance_id = q.instance_id) IS NOT TRUE
+  AND q.instance_id <> ALL ($3)
+  AND ($5 IS NULL OR coalesce(
+        (SELECT (e.duroxide_version_major IS NULL
+                 OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
+                    + e.duroxide_version_patch BETWEEN $5 AND $6) IS TRUE
+         FROM {q}.instances i
+         JOIN {q}.executions e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+         WHERE i.instance_id = q.instance_id), true))"
+    };
+}
+
+macro_rules! candidate {
+    () => {
+        "
+SELECT q.instance_id, pg_catalog.hashtext({key} || q.instance_id)::bigint, q.visible_at, q.id, q.locked_until
+FROM {q}.orchestrator_queue q
+WHERE "
+    };
+}
+
+/// Unclaimed messages. Those of the future are behind where it ends, live leases are not in its index.
+static READY: Statement = Statement {
+    text: concat!(
+        candidate!(),
+        "q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($7, $8)
+  AND ",
+        of_a_free_instance!(),
+        "
+ORDER BY q.visible_at, q.id
+LIMIT $4"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, TIMESTAMPTZ, INT8],
     planning: Planning::InIndexOrder,
 };
 
-/// Instances with something to claim, first first; one with several messages may come repeatedly.
-fn candidates(
-    db: &Db,
-    request: &Request,
-    passed_over: &[Vec<u8>],
-    window: i64,
-) -> Result<Vec<(Vec<u8>, Key)>> {
-    let start = scan_start::remembered(db, request.versions);
-    let started = Instant::now();
-    let rows = query_candidates(db, request, passed_over, window, &start)?;
-    // What is passed over now may be free at the next call, so only a first round is remembered.
-    if start.is_whole_queue() && passed_over.is_empty() {
-        let first = rows.first().and_then(|row| row.timestamptz(3).zip(row.int8(4)));
-        scan_start::remember(db, request.versions, first, started.elapsed());
-    } else if !start.is_whole_queue() && rows.len() == 0 {
-        scan_start::forget(db);
-        let rows = query_candidates(db, request, passed_over, window, &ScanStart::WHOLE_QUEUE)?;
-        return Ok(keyed(&rows));
-    }
-    Ok(keyed(&rows))
+/// Messages of expired leases; live ones are behind where it ends. By the end of the lease, which is
+/// the order of the claim up to a thousand that have expired at once.
+static EXPIRED: Statement = Statement {
+    text: concat!(
+        candidate!(),
+        "q.lock_token IS NOT NULL AND q.locked_until <= $2 AND q.locked_until >= $7 AND (q.visible_at <= $1) IS TRUE
+  AND ",
+        of_a_free_instance!(),
+        "
+ORDER BY q.locked_until, q.id
+LIMIT GREATEST($4, 1000)"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// Mostly no lease has expired, and a look costs a fifth of `EXPIRED`.
+static ANY_EXPIRED: Statement = Statement {
+    text: "
+SELECT true FROM {q}.orchestrator_queue q
+WHERE q.lock_token IS NOT NULL AND q.locked_until <= $1 AND q.locked_until >= $2
+ORDER BY q.locked_until
+LIMIT 1",
+    parameters: &[INT8, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// Unclaimed messages that are newer than their place says.
+static NEWER: Statement = Statement {
+    text: concat!(
+        candidate!(),
+        "q.id > $9 AND q.lock_token IS NULL AND (q.visible_at <= $1) IS TRUE AND ((q.visible_at, q.id) < ($7, $8)) IS TRUE
+  AND ",
+        of_a_free_instance!(),
+        "
+ORDER BY q.id
+LIMIT $4"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, TIMESTAMPTZ, INT8, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+static HIGHEST_ID: Statement = Statement {
+    text: "SELECT pg_catalog.max(q.id) FROM {q}.orchestrator_queue q",
+    parameters: &[],
+    planning: Planning::ByIndex,
+};
+
+/// An instance with something to claim. One with several messages may be found repeatedly.
+type Candidate = (Vec<u8>, Key);
+
+struct CandidateScan<'r> {
+    request: &'r Request,
+    passed_over: &'r [&'r [u8]],
 }
 
-fn query_candidates<'d>(
-    db: &'d Db,
-    request: &Request,
-    passed_over: &[Vec<u8>],
-    window: i64,
-    start: &ScanStart,
-) -> Result<Rows<'d>> {
-    let now_ms = request.clock.now_ms()?;
-    let passed_over: Vec<&[u8]> = passed_over.iter().map(Vec::as_slice).collect();
-    let (least, greatest) = request.versions.unzip();
-    Ok(db.query(
-        &CANDIDATES,
-        &[
+impl CandidateScan<'_> {
+    /// The arguments that all its statements begin with.
+    fn arguments(&self, now_ms: i64, window: i64) -> [Value<'_>; 6] {
+        let (least, greatest) = self.request.versions.unzip();
+        [
             visible_until(now_ms).into(),
             now_ms.into(),
-            passed_over.as_slice().into(),
+            self.passed_over.into(),
             window.into(),
-            start.visible_at.into(),
-            start.id.into(),
-            start.known_id.into(),
             least.into(),
             greatest.flatten().into(),
-        ],
-    ))
+        ]
+    }
 }
 
-fn keyed(rows: &Rows<'_>) -> Vec<(Vec<u8>, Key)> {
-    rows.iter().filter_map(|row| Some((row.text(1)?.to_vec(), Key(row.int8(2)?)))).collect()
+impl Scan for CandidateScan<'_> {
+    type Candidate = Candidate;
+
+    fn filter(&self) -> u64 {
+        scan_start::filter(&self.request.versions)
+    }
+
+    fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Candidate>> {
+        let now_ms = self.request.clock.now_ms()?;
+        let arguments = self.arguments(now_ms, window);
+        let mut found = Found::nothing_until(now_ms);
+        if db.query(&ANY_EXPIRED, &[now_ms.into(), start.lease_end_ms.into()]).len() > 0 {
+            let expired = [start.lease_end_ms.into()];
+            found.add_expired(candidates_in(&db.query(&EXPIRED, &[&arguments[..], &expired].concat())));
+        }
+        let ready = [start.ready.visible_at.into(), start.ready.id.into()];
+        found.add_ready(candidates_in(&db.query(&READY, &[&arguments[..], &ready].concat())));
+        Ok(found)
+    }
+
+    fn highest_id(&self, db: &Db) -> Option<i64> {
+        db.query(&HIGHEST_ID, &[]).first()?.int8(1)
+    }
+
+    fn newer(&self, db: &Db, start: &Place, known_id: i64, window: i64) -> Result<Vec<Row<Candidate>>> {
+        let arguments = self.arguments(self.request.clock.now_ms()?, window);
+        let bounds = [start.visible_at.into(), start.id.into(), known_id.into()];
+        Ok(candidates_in(&db.query(&NEWER, &[&arguments[..], &bounds].concat())).collect())
+    }
+}
+
+fn candidates_in(rows: &Rows<'_>) -> impl Iterator<Item = Row<Candidate>> {
+    rows.iter().filter_map(|row| {
+        Some(Row {
+            place: Place { visible_at: row.timestamptz(3)?, id: row.int8(4)? },
+            lease_end_ms: row.int8(5),
+            candidate: (row.text(1)?.to_vec(), Key(row.int8(2)?)),
+        })
+    })
 }
 
 /// Locks what there is to claim. Counting apart from locking tells whether a row was skipped: a
 /// message that another session holds back must come before the ones behind it, so the instance
 /// is contended then. Texts come along unless they are more than one turn can hold. `IS TRUE` keeps
-/// visible_at out of the index conditions, so that the plan can only go by instance.
+/// visible_at out of the index conditions, so that the plan can only go by instance. A plan that joins
+/// in the other order would count anew for each message, were the count not materialized.
 static LOCK_MESSAGES: Statement = Statement {
     text: "
+WITH v AS MATERIALIZED (
+  SELECT pg_catalog.count(*) AS messages, pg_catalog.sum(pg_catalog.octet_length(a.work_item)) AS bytes,
+         (SELECT l.locked_until FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lease_end
+  FROM {q}.orchestrator_queue a
+  WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
+    AND (a.lock_token IS NULL OR a.locked_until <= $3)
+)
 SELECT q.id, CASE WHEN v.bytes <= $4 THEN q.work_item END, pg_catalog.octet_length(q.work_item)::bigint,
-       v.messages, v.lock_row
-FROM {q}.orchestrator_queue q,
-     (SELECT c.messages, c.bytes, EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lock_row
-      FROM (SELECT pg_catalog.count(*) AS messages, pg_catalog.sum(pg_catalog.octet_length(a.work_item)) AS bytes
-            FROM {q}.orchestrator_queue a
-            WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
-              AND (a.lock_token IS NULL OR a.locked_until <= $3)) c
-      OFFSET 0) v
+       v.messages, v.lease_end
+FROM {q}.orchestrator_queue q, v
 WHERE q.instance_id = $1 AND (q.visible_at <= $2) IS TRUE
   AND (q.lock_token IS NULL OR q.locked_until <= $3)
-  AND NOT EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1 AND l.locked_until > $3)
+  AND (v.lease_end > $3) IS NOT TRUE
 FOR UPDATE OF q SKIP LOCKED",
     parameters: &[TEXT, TIMESTAMPTZ, INT8, INT8],
     planning: Planning::ByIndex,
@@ -232,14 +277,12 @@ WITH lease AS (
   VALUES ($1, $2, $3, $4)
   ON CONFLICT (instance_id) DO NOTHING
   RETURNING lock_token
-), marked AS (
-  UPDATE {q}.orchestrator_queue q
-  SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
-  FROM lease
-  WHERE q.id = ANY ($5)
-  RETURNING q.attempt_count
 )
-SELECT pg_catalog.max(attempt_count) FROM marked",
+UPDATE {q}.orchestrator_queue q
+SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
+FROM lease
+WHERE q.id = ANY ($5)
+RETURNING q.attempt_count",
     parameters: &[TEXT, TEXT, INT8, INT8, INT8S],
     planning: Planning::ByIndex,
 };
@@ -257,14 +300,12 @@ WITH expired AS (
   FROM expired
   WHERE l.instance_id = expired.instance_id
   RETURNING l.lock_token
-), marked AS (
-  UPDATE {q}.orchestrator_queue q
-  SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
-  FROM lease
-  WHERE q.id = ANY ($5)
-  RETURNING q.attempt_count
 )
-SELECT pg_catalog.max(attempt_count) FROM marked",
+UPDATE {q}.orchestrator_queue q
+SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
+FROM lease
+WHERE q.id = ANY ($5)
+RETURNING q.attempt_count",
     parameters: &[TEXT, TEXT, INT8, INT8, INT8S],
     planning: Planning::ByIndex,
 };
@@ -282,7 +323,7 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
     if first.int8(4) != Some(locked.len() as i64) {
         return Ok(None);
     }
-    let has_lock_row = first.bool(5) == Some(true);
+    let has_lock_row = first.int8(5).is_some();
     let too_many = first.text(2).is_none();
     let read = too_many.then(|| db.query(&READ_MESSAGES, &[ids_that_fit(&locked).as_slice().into()]));
 
@@ -370,5 +411,5 @@ fn lease(
             &[instance_id.into(), token.into(), until_ms.into(), now_ms.into(), ids.into()],
         ))
     })?;
-    rows.first().map_or(Err(Error::InvalidLockToken), |row| Ok(row.int4(1)))
+    Ok(rows.iter().filter_map(|row| row.int4(1)).max())
 }

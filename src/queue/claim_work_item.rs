@@ -7,13 +7,14 @@ use crate::clock::{Clock, visible_until};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
 use crate::pg::advisory::Key;
+use crate::pg::spi::{Rows, Value};
 use crate::pg::values::{Text, TextArray, TextBuf};
 use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::claim_instance::new_lock_token;
-use crate::queue::rounds;
+use crate::queue::scan_start::{self, Found, Place, Row, Scan, Start};
 
 /// Which tags a worker takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TagMode {
     /// Only items without a tag.
     DefaultOnly,
@@ -23,6 +24,17 @@ pub(crate) enum TagMode {
     DefaultAnd,
     /// Everything.
     Any,
+}
+
+impl TagMode {
+    fn name(self) -> &'static [u8] {
+        match self {
+            TagMode::DefaultOnly => b"default_only",
+            TagMode::Tags => b"tags",
+            TagMode::DefaultAnd => b"default_and",
+            TagMode::Any => b"any",
+        }
+    }
 }
 
 /// What a worker asks for.
@@ -53,106 +65,193 @@ struct Candidate {
 
 /// Claims the first free work item in order of (visible_at, id).
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem>> {
+    let memory = &db.memories().work_items;
     let mut passed_over: Vec<i64> = Vec::new();
-    for window in rounds::windows() {
-        let candidates = candidates(db, request, &passed_over, window)?;
+    for window in memory.tried.windows() {
+        let scan = CandidateScan { request, passed_over: &passed_over };
+        let candidates = scan_start::candidates(&scan, db, &memory.scan, window, !passed_over.is_empty())?;
         if candidates.is_empty() {
             return Ok(None);
         }
         let mut rest = candidates.as_slice();
         while let Some(first) = rest.first() {
             pgrx::check_for_interrupts!();
-            let claimed = match &first.session {
-                Some((session_id, key)) => {
-                    let claimed = claim_with_session(db, request, first.id, session_id, *key)?;
-                    passed_over.push(first.id);
-                    rest = &rest[1..];
-                    claimed
-                }
-                None => {
-                    // A run of items that are bound to no session is tried in one statement.
-                    let run = rest.iter().take_while(|candidate| candidate.session.is_none()).count();
-                    let ids: Vec<i64> = rest[..run].iter().map(|candidate| candidate.id).collect();
-                    rest = &rest[run..];
-                    let claimed = take(db, request, &ids)?;
-                    passed_over.extend(ids);
-                    claimed
-                }
+            // A run of items that are bound to no session is tried in one statement.
+            let run = match first.session {
+                Some(_) => 1,
+                None => rest.iter().take_while(|candidate| candidate.session.is_none()).count(),
             };
-            if claimed.is_some() {
-                return Ok(claimed);
+            let ids: Vec<i64> = rest[..run].iter().map(|candidate| candidate.id).collect();
+            let claimed = match &first.session {
+                Some((session_id, key)) => claim_with_session(db, request, first.id, session_id, *key)?,
+                None => take(db, request, &ids)?,
+            };
+            if let Some((id, claimed)) = claimed {
+                let tried = ids.iter().take_while(|&&tried| tried != id).count() + 1;
+                memory.tried.note((passed_over.len() + tried) as i64);
+                return Ok(Some(claimed));
             }
+            passed_over.extend(ids);
+            rest = &rest[run..];
         }
     }
     Ok(None)
 }
 
-/// Two partial indexes, as for instances: unclaimed items, and claimed ones by the end of their
-/// lease. `$5` is the owner; without one, no item of a session qualifies.
-static CANDIDATES: Statement = Statement {
-    text: "
-SELECT c.id, c.session_id, pg_catalog.hashtext({key} || 'session.' || c.session_id)::bigint
-FROM ((SELECT w.id, w.session_id, w.visible_at
-       FROM {q}.worker_queue w
-       WHERE w.lock_token IS NULL AND w.visible_at <= $1
-         AND CASE $6 WHEN 'default_only' THEN w.tag IS NULL
-                     WHEN 'tags' THEN w.tag = ANY ($7)
-                     WHEN 'default_and' THEN w.tag IS NULL OR w.tag = ANY ($7)
-                     ELSE true END
-         AND (w.session_id IS NULL
-              OR ($5 IS NOT NULL
-                  AND (SELECT s.locked_until > $2 AND s.worker_id <> $5 FROM {q}.sessions s
-                       WHERE s.session_id = w.session_id) IS NOT TRUE))
-         AND w.id <> ALL ($3)
-       ORDER BY w.visible_at, w.id
-       LIMIT $4)
-      UNION ALL
-      (SELECT w.id, w.session_id, w.visible_at
-       FROM {q}.worker_queue w
-       WHERE w.lock_token IS NOT NULL AND w.locked_until <= $2 AND (w.visible_at <= $1) IS TRUE
-         AND CASE $6 WHEN 'default_only' THEN w.tag IS NULL
-                     WHEN 'tags' THEN w.tag = ANY ($7)
-                     WHEN 'default_and' THEN w.tag IS NULL OR w.tag = ANY ($7)
-                     ELSE true END
-         AND (w.session_id IS NULL
-              OR ($5 IS NOT NULL
-                  AND (SELECT s.locked_until > $2 AND s.worker_id <> $5 FROM {q}.sessions s
-                       WHERE s.session_id = w.session_id) IS NOT TRUE))
-         AND w.id <> ALL ($3)
-       ORDER BY w.locked_until, w.id
-       LIMIT GREATEST($4, 1000))) c
-ORDER BY c.visible_at, c.id",
-    parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS],
+/// What both ways to a candidate ask of it. `$5` is the owner; without one, no item of a session
+/// qualifies.
+macro_rules! for_this_worker {
+    () => {
+        "CASE $6 WHEN 'default_only' THEN w.tag IS NULL
+              WHEN 'tags' THEN w.tag = ANY ($7)
+              WHEN 'default_and' THEN w.tag IS NULL OR w.tag = ANY ($7)
+              ELSE true END
+  AND (w.session_id IS NULL
+       OR ($5 IS NOT NULL
+           AND (SELECT s.locked_until > $2 AND s.worker_id <> $5 FROM {q}.sessions s
+                WHERE s.session_id = w.session_id) IS NOT TRUE))
+  AND w.id <> ALL ($3)"
+    };
+}
+
+macro_rules! candidate {
+    () => {
+        "
+SELECT w.id, w.session_id, pg_catalog.hashtext({key} || 'session.' || w.session_id)::bigint,
+       w.visible_at, w.locked_until
+FROM {q}.worker_queue w
+WHERE "
+    };
+}
+
+/// Unclaimed items. Those of the future are behind where it ends, live leases are not in its index.
+static READY: Statement = Statement {
+    text: concat!(
+        candidate!(),
+        "w.lock_token IS NULL AND w.visible_at <= $1 AND (w.visible_at, w.id) >= ($8, $9)
+  AND ",
+        for_this_worker!(),
+        "
+ORDER BY w.visible_at, w.id
+LIMIT $4"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8],
     planning: Planning::InIndexOrder,
 };
 
-fn candidates(db: &Db, request: &Request, passed_over: &[i64], window: i64) -> Result<Vec<Candidate>> {
-    let now_ms = request.clock.now_ms()?;
-    let mode: &[u8] = match request.tag_mode {
-        TagMode::DefaultOnly => b"default_only",
-        TagMode::Tags => b"tags",
-        TagMode::DefaultAnd => b"default_and",
-        TagMode::Any => b"any",
-    };
-    let rows = db.query(
-        &CANDIDATES,
-        &[
+/// Items of expired leases, in the order of the claim up to a thousand that have expired at once.
+static EXPIRED: Statement = Statement {
+    text: concat!(
+        candidate!(),
+        "w.lock_token IS NOT NULL AND w.locked_until <= $2 AND w.locked_until >= $8 AND (w.visible_at <= $1) IS TRUE
+  AND ",
+        for_this_worker!(),
+        "
+ORDER BY w.locked_until, w.id
+LIMIT GREATEST($4, 1000)"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// Mostly no lease has expired, and a look costs little.
+static ANY_EXPIRED: Statement = Statement {
+    text: "
+SELECT true FROM {q}.worker_queue w
+WHERE w.lock_token IS NOT NULL AND w.locked_until <= $1 AND w.locked_until >= $2
+ORDER BY w.locked_until
+LIMIT 1",
+    parameters: &[INT8, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// Unclaimed items that are newer than their place says.
+static NEWER: Statement = Statement {
+    text: concat!(
+        candidate!(),
+        "w.id > $10 AND w.lock_token IS NULL AND (w.visible_at <= $1) IS TRUE AND ((w.visible_at, w.id) < ($8, $9)) IS TRUE
+  AND ",
+        for_this_worker!(),
+        "
+ORDER BY w.id
+LIMIT $4"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+static HIGHEST_ID: Statement = Statement {
+    text: "SELECT pg_catalog.max(w.id) FROM {q}.worker_queue w",
+    parameters: &[],
+    planning: Planning::ByIndex,
+};
+
+struct CandidateScan<'r> {
+    request: &'r Request,
+    passed_over: &'r [i64],
+}
+
+impl CandidateScan<'_> {
+    /// The arguments that all its statements begin with.
+    fn arguments(&self, now_ms: i64, window: i64) -> [Value<'_>; 7] {
+        [
             visible_until(now_ms).into(),
             now_ms.into(),
-            passed_over.into(),
+            self.passed_over.into(),
             window.into(),
-            request.owner_id.into(),
-            mode.into(),
-            request.tags.into(),
-        ],
-    );
-    Ok(rows
-        .iter()
-        .filter_map(|row| {
-            let session = row.text(2).zip(row.int8(3)).map(|(id, key)| (id.to_vec(), Key(key)));
-            Some(Candidate { id: row.int8(1)?, session })
+            self.request.owner_id.into(),
+            self.request.tag_mode.name().into(),
+            self.request.tags.into(),
+        ]
+    }
+}
+
+impl Scan for CandidateScan<'_> {
+    type Candidate = Candidate;
+
+    fn filter(&self) -> u64 {
+        let Request { owner_id, tags, tag_mode, .. } = *self.request;
+        scan_start::filter(&(
+            owner_id.as_ref().map(Text::bytes),
+            tags.as_ref().map(TextArray::bytes),
+            tag_mode,
+        ))
+    }
+
+    fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Candidate>> {
+        let now_ms = self.request.clock.now_ms()?;
+        let arguments = self.arguments(now_ms, window);
+        let mut found = Found::nothing_until(now_ms);
+        if db.query(&ANY_EXPIRED, &[now_ms.into(), start.lease_end_ms.into()]).len() > 0 {
+            let expired = [start.lease_end_ms.into()];
+            found.add_expired(candidates_in(&db.query(&EXPIRED, &[&arguments[..], &expired].concat())));
+        }
+        let ready = [start.ready.visible_at.into(), start.ready.id.into()];
+        found.add_ready(candidates_in(&db.query(&READY, &[&arguments[..], &ready].concat())));
+        Ok(found)
+    }
+
+    fn highest_id(&self, db: &Db) -> Option<i64> {
+        db.query(&HIGHEST_ID, &[]).first()?.int8(1)
+    }
+
+    fn newer(&self, db: &Db, start: &Place, known_id: i64, window: i64) -> Result<Vec<Row<Candidate>>> {
+        let arguments = self.arguments(self.request.clock.now_ms()?, window);
+        let bounds = [start.visible_at.into(), start.id.into(), known_id.into()];
+        Ok(candidates_in(&db.query(&NEWER, &[&arguments[..], &bounds].concat())).collect())
+    }
+}
+
+fn candidates_in(rows: &Rows<'_>) -> impl Iterator<Item = Row<Candidate>> {
+    rows.iter().filter_map(|row| {
+        let id = row.int8(1)?;
+        let session = row.text(2).zip(row.int8(3)).map(|(session_id, key)| (session_id.to_vec(), Key(key)));
+        Some(Row {
+            place: Place { visible_at: row.timestamptz(4)?, id },
+            lease_end_ms: row.int8(5),
+            candidate: Candidate { id, session },
         })
-        .collect())
+    })
 }
 
 /// Takes the first of the given items that nobody else holds or has taken since.
@@ -174,7 +273,8 @@ RETURNING w.work_item, w.attempt_count, w.id",
     planning: Planning::ByIndex,
 };
 
-fn take(db: &Db, request: &Request, ids: &[i64]) -> Result<Option<ClaimedWorkItem>> {
+/// The item and its id.
+fn take(db: &Db, request: &Request, ids: &[i64]) -> Result<Option<(i64, ClaimedWorkItem)>> {
     if ids.is_empty() {
         return Ok(None);
     }
@@ -188,18 +288,19 @@ fn take(db: &Db, request: &Request, ids: &[i64]) -> Result<Option<ClaimedWorkIte
             &[ids.into(), visible_until(now_ms).into(), now_ms.into(), token.into(), until_ms.into()],
         ))
     })?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    let Some((row, id)) = rows.first().and_then(|row| Some((row, row.int8(3)?))) else { return Ok(None) };
     let work_item = row.text(1).unwrap_or_default();
     if !encoding::reaches_client(work_item) {
         db.query(&PUT_BACK, &[lock_token.as_bytes().into()]);
-        let others: Vec<i64> = ids.iter().copied().filter(|&id| Some(id) != row.int8(3)).collect();
+        let others: Vec<i64> = ids.iter().copied().filter(|&other| other != id).collect();
         return take(db, request, &others);
     }
-    Ok(Some(ClaimedWorkItem {
+    let claimed = ClaimedWorkItem {
         work_item: TextBuf(work_item.to_vec()),
         attempt_count: row.int4(2).unwrap_or(0),
         lock_token,
-    }))
+    };
+    Ok(Some((id, claimed)))
 }
 
 /// For an item that this client cannot be sent; another may have an encoding for it.
@@ -250,7 +351,7 @@ fn claim_with_session(
     id: i64,
     session_id: &[u8],
     key: Key,
-) -> Result<Option<ClaimedWorkItem>> {
+) -> Result<Option<(i64, ClaimedWorkItem)>> {
     if !key.try_lock() {
         return Ok(None);
     }

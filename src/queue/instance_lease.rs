@@ -9,7 +9,6 @@ use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
 use crate::pg::values::{Text, Timestamptz};
-use crate::queue::scan_start;
 
 /// The instance that a lock token stands for.
 pub(crate) struct Leased {
@@ -125,7 +124,7 @@ pub(crate) fn abandon(
     if released.len() == 0 {
         return Err(Error::InvalidLockToken);
     }
-    scan_start::forget(db);
+    db.memories().messages.scan.set(None);
     Ok(leased.instance_id)
 }
 

@@ -20,3 +20,18 @@ pub(crate) mod scan_start;
 pub(crate) mod sessions;
 pub(crate) mod turn_input;
 pub(crate) mod work_item_lease;
+
+/// What a backend remembers of a queue from claim to claim. It only spares work: a claim without it
+/// finds the same.
+#[derive(Default)]
+pub(crate) struct Memories {
+    pub(crate) messages: ClaimMemory,
+    pub(crate) work_items: ClaimMemory,
+}
+
+/// What it remembers of one table.
+#[derive(Default)]
+pub(crate) struct ClaimMemory {
+    pub(crate) scan: scan_start::Remembered,
+    pub(crate) tried: rounds::Tried,
+}

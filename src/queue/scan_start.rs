@@ -1,78 +1,188 @@
 //! Where a scan for candidates starts, when its way from the head of the queue is long.
 //!
-//! Thousands of messages that wait for one leased instance, or that are dead but still seen by an
-//! old snapshot elsewhere, lie at the head of the index, and no index can skip them. A backend that
-//! had to walk over them remembers where the first candidate was, and starts there for a while.
+//! Thousands of messages that wait for one leased instance, or rows that are dead, but not yet
+//! vacuumed away or still seen by an old snapshot elsewhere, lie at the heads of the indexes, and no
+//! index can skip them. A backend that had to walk over them remembers where the first candidates
+//! were, and starts there for a while.
 //!
 //! While the way is short, which it is unless something is out of the ordinary, nothing is
 //! remembered and the order of the claim is exact. Otherwise older work that appears is still found
 //! at once if it was enqueued since; if it was given back by another session, when the memory ends,
 //! after ten times what the walk took; and whenever the scan from the remembered place finds nothing.
 
-use crate::db::{Db, Planning, Statement};
+use crate::clock::visible_until;
+use crate::db::Db;
+use crate::error::Result;
+use crate::pg::buffers;
 use crate::pg::values::Timestamptz;
-use crate::queue::claim_instance::Versions;
-use std::time::{Duration, Instant};
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant;
 
-/// A walk that took less is short.
-const LONG_WALK: Duration = Duration::from_millis(2);
+/// Blocks that a short walk may touch, beside those that its candidates need. Blocks and not time, so
+/// that a machine under load remembers no more than an idle one.
+const SHORT_WALK_BLOCKS: u64 = 300;
+const BLOCKS_PER_CANDIDATE: u64 = 8;
 /// How many times as long as the walk it is remembered: a tenth of the time goes into walking.
 const REMEMBERED_FOR: u32 = 10;
 
-/// The place of a message in the order of the claim, and the highest id when it was noted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ScanStart {
+/// The place of a row in the order of the claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
     pub(crate) visible_at: Timestamptz,
     pub(crate) id: i64,
-    pub(crate) known_id: i64,
 }
 
-impl ScanStart {
-    /// From the head; nothing is before it, so nothing new can be.
-    pub(crate) const WHOLE_QUEUE: ScanStart =
-        ScanStart { visible_at: Timestamptz(i64::MIN), id: i64::MIN, known_id: i64::MAX };
-
-    pub(crate) fn is_whole_queue(&self) -> bool {
-        *self == Self::WHOLE_QUEUE
-    }
+/// Where a scan starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// Among unclaimed rows.
+    pub(crate) ready: Place,
+    /// Among claimed rows: the end of their lease, milliseconds of the caller's epoch.
+    pub(crate) lease_end_ms: i64,
 }
 
-/// What a backend remembers of one queue.
+impl Start {
+    /// Before everything.
+    pub(crate) const HEAD: Start =
+        Start { ready: Place { visible_at: Timestamptz(i64::MIN), id: i64::MIN }, lease_end_ms: i64::MIN };
+}
+
+/// What a backend remembers of one table of one queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    start: ScanStart,
-    versions: Versions,
+    start: Start,
+    /// Which rows were asked for: what one dispatcher may not take, another may.
+    filter: u64,
     until: Instant,
+    /// The highest id when the place was noted: a row with a higher one is newer, wherever it lies.
+    known_id: i64,
+    /// When to look for newer rows again: a tenth of the time goes into that at most, too.
+    look_at: Instant,
 }
 
-/// Where the next scan for these versions starts. What one dispatcher may not take, another may.
-pub(crate) fn remembered(db: &Db, versions: Versions) -> ScanStart {
-    match db.scan_memory().get() {
-        Some(memory) if memory.versions == versions && Instant::now() < memory.until => memory.start,
-        _ => ScanStart::WHOLE_QUEUE,
+/// The memory of one table.
+pub(crate) type Remembered = Cell<Option<Memory>>;
+
+/// A row that can be claimed.
+pub(crate) struct Row<C> {
+    pub(crate) place: Place,
+    /// Of an expired lease, where the row has one.
+    pub(crate) lease_end_ms: Option<i64>,
+    pub(crate) candidate: C,
+}
+
+/// What a scan finds.
+pub(crate) struct Found<C> {
+    rows: Vec<Row<C>>,
+    /// Where the next scan can start if nothing changes.
+    start: Start,
+}
+
+impl<C> Found<C> {
+    /// A scan that has found nothing yet among what was visible and expired at `now_ms`.
+    pub(crate) fn nothing_until(now_ms: i64) -> Self {
+        let ready = Place { visible_at: visible_until(now_ms), id: i64::MAX };
+        Found { rows: Vec::new(), start: Start { ready, lease_end_ms: now_ms.saturating_add(1) } }
+    }
+
+    /// Adds unclaimed rows, first first.
+    pub(crate) fn add_ready(&mut self, rows: impl Iterator<Item = Row<C>>) {
+        let old = self.rows.len();
+        self.rows.extend(rows);
+        if let Some(first) = self.rows.get(old) {
+            self.start.ready = first.place;
+        }
+    }
+
+    /// Adds rows of expired leases, the first that has expired first.
+    pub(crate) fn add_expired(&mut self, rows: impl Iterator<Item = Row<C>>) {
+        let old = self.rows.len();
+        self.rows.extend(rows);
+        if let Some(end_ms) = self.rows.get(old).and_then(|row| row.lease_end_ms) {
+            self.start.lease_end_ms = end_ms;
+        }
     }
 }
 
-/// Starts the next scan at the head.
-pub(crate) fn forget(db: &Db) {
-    db.scan_memory().set(None);
+/// What tells apart the rows that different callers may take, as a number: two that happen to have the
+/// same would mislead a scan for no longer than a memory lasts.
+pub(crate) fn filter(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
-static HIGHEST_ID: Statement = Statement {
-    text: "SELECT pg_catalog.max(q.id) FROM {q}.orchestrator_queue q",
-    parameters: &[],
-    planning: Planning::ByIndex,
-};
+/// A scan for the candidates of one kind of claim.
+pub(crate) trait Scan {
+    type Candidate;
 
-/// Notes where a scan of the whole queue found its first candidate, if the walk there was long.
-pub(crate) fn remember(db: &Db, versions: Versions, first: Option<(Timestamptz, i64)>, walk: Duration) {
-    let memory = match first {
-        Some((visible_at, id)) if walk >= LONG_WALK => {
-            let known_id = db.query(&HIGHEST_ID, &[]).first().and_then(|row| row.int8(1)).unwrap_or(i64::MAX);
-            let start = ScanStart { visible_at, id, known_id };
-            Some(Memory { start, versions, until: Instant::now() + walk * REMEMBERED_FOR })
+    /// See [`filter`].
+    fn filter(&self) -> u64;
+
+    /// The first candidates from `start` on, at least a window of them if there are as many.
+    fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Self::Candidate>>;
+
+    /// The highest id that there is.
+    fn highest_id(&self, db: &Db) -> Option<i64>;
+
+    /// Candidates with an id over `known_id` and a place before `start`.
+    fn newer(&self, db: &Db, start: &Place, known_id: i64, window: i64) -> Result<Vec<Row<Self::Candidate>>>;
+}
+
+/// The first candidates in the order of the claim. What a repeated scan finds is not remembered: it
+/// passes over rows that the next call may take.
+pub(crate) fn candidates<S: Scan>(
+    scan: &S,
+    db: &Db,
+    remembered: &Remembered,
+    window: i64,
+    is_repeated: bool,
+) -> Result<Vec<S::Candidate>> {
+    let filter = scan.filter();
+    let memory = remembered.get().filter(|memory| memory.filter == filter && Instant::now() < memory.until);
+    if let Some(memory) = memory {
+        let rows = from_memory(scan, db, remembered, memory, window)?;
+        if !rows.is_empty() {
+            return Ok(in_order(rows));
         }
-        _ => None,
-    };
-    db.scan_memory().set(memory);
+    }
+    let began = Instant::now();
+    let touched_before = buffers::touched();
+    let found = scan.from(db, &Start::HEAD, window)?;
+    let touched = buffers::touched() - touched_before;
+    if !is_repeated {
+        let short = SHORT_WALK_BLOCKS + BLOCKS_PER_CANDIDATE * found.rows.len() as u64;
+        let memory = (touched > short).then(|| Memory {
+            start: found.start,
+            filter,
+            until: Instant::now() + began.elapsed() * REMEMBERED_FOR,
+            known_id: scan.highest_id(db).unwrap_or(i64::MAX),
+            look_at: began,
+        });
+        remembered.set(memory);
+    }
+    Ok(in_order(found.rows))
+}
+
+fn from_memory<S: Scan>(
+    scan: &S,
+    db: &Db,
+    remembered: &Remembered,
+    memory: Memory,
+    window: i64,
+) -> Result<Vec<Row<S::Candidate>>> {
+    let mut rows = scan.from(db, &memory.start, window)?.rows;
+    let began = Instant::now();
+    if memory.look_at <= began {
+        rows.extend(scan.newer(db, &memory.start.ready, memory.known_id, window)?);
+        let look_at = Instant::now() + began.elapsed() * REMEMBERED_FOR;
+        remembered.set(Some(Memory { look_at, ..memory }));
+    }
+    Ok(rows)
+}
+
+fn in_order<C>(mut rows: Vec<Row<C>>) -> Vec<C> {
+    rows.sort_by_key(|row| row.place);
+    rows.into_iter().map(|row| row.candidate).collect()
 }

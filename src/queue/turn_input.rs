@@ -24,10 +24,11 @@ pub(crate) fn load(db: &Db, instance_id: &[u8], messages: &[&[u8]]) -> Result<Tu
         Ok(array) => array,
         Err(unfit) => explanation("messages", &unfit, None)?,
     };
-    let kv_snapshot = kv_snapshot(db, instance_id)?;
     let rows = db.query(&METADATA, &[instance_id.into()]);
     match rows.first() {
         Some(row) => {
+            let has_kv = row.bool(4) == Some(true);
+            let kv_snapshot = if has_kv { kv_snapshot(db, instance_id) } else { JsonbBuf::empty_object() };
             let execution_id = row.int8(3).unwrap_or(1);
             let events = db.query(&HISTORY, &[instance_id.into(), execution_id.into()]);
             Ok(TurnInput {
@@ -39,13 +40,14 @@ pub(crate) fn load(db: &Db, instance_id: &[u8], messages: &[&[u8]]) -> Result<Tu
                 kv_snapshot,
             })
         }
-        None => without_metadata(db, instance_id, messages, kv_snapshot),
+        None => without_metadata(db, instance_id, messages),
     }
 }
 
 static METADATA: Statement = Statement {
     text: "
-SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id
+SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id,
+       EXISTS (SELECT FROM {q}.kv_store k WHERE k.instance_id = $1)
 FROM {q}.instances i
 WHERE i.instance_id = $1",
     parameters: &[TEXT],
@@ -94,9 +96,9 @@ FROM (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(k.key) + pg_catalog
     planning: Planning::ByIndex,
 };
 
-fn kv_snapshot(db: &Db, instance_id: &[u8]) -> Result<JsonbBuf> {
+fn kv_snapshot(db: &Db, instance_id: &[u8]) -> JsonbBuf {
     let rows = db.query(&KV_SNAPSHOT, &[instance_id.into()]);
-    Ok(rows.first().and_then(|row| row.jsonb(1)).expect("an aggregate returns one row"))
+    rows.first().and_then(|row| row.jsonb(1)).expect("an aggregate returns one row")
 }
 
 /// The events as one array; or, where that cannot be, an object that says why. A client cannot
@@ -158,12 +160,7 @@ FROM (SELECT CASE WHEN $1->0 ? 'OrchestrationStarted' THEN 'history'
     planning: Planning::ByIndex,
 };
 
-fn without_metadata(
-    db: &Db,
-    instance_id: &[u8],
-    messages: JsonbBuf,
-    kv_snapshot: JsonbBuf,
-) -> Result<TurnInput> {
+fn without_metadata(db: &Db, instance_id: &[u8], messages: JsonbBuf) -> Result<TurnInput> {
     let events = db.query(&HISTORY_OF_ALL_EXECUTIONS, &[instance_id.into()]);
     let history = history(&events)?;
     let rows = db.query(&NAMED_BY, &[(&history).into(), (&messages).into()]);
@@ -174,6 +171,6 @@ fn without_metadata(
         execution_id: row.int8(3).unwrap_or(1),
         history,
         messages,
-        kv_snapshot,
+        kv_snapshot: kv_snapshot(db, instance_id),
     })
 }
