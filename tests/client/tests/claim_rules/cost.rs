@@ -72,7 +72,7 @@ async fn vacuum(session: &mut PgConnection) {
 }
 
 #[tokio::test]
-async fn leases_and_the_future_cost_a_fetch_nothing() {
+async fn e1_leases_and_the_future_cost_a_fetch_nothing() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     // One session has made its plans while the queue was empty.
@@ -121,7 +121,7 @@ async fn leases_and_the_future_cost_a_fetch_nothing() {
 }
 
 #[tokio::test]
-async fn a_leased_instance_with_many_messages_costs_a_fetch_little() {
+async fn e3_a_leased_instance_with_many_messages_costs_a_fetch_little() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -151,7 +151,7 @@ async fn a_leased_instance_with_many_messages_costs_a_fetch_little() {
 }
 
 #[tokio::test]
-async fn a_plan_made_for_an_empty_queue_serves_a_large_one() {
+async fn e1_a_plan_made_for_an_empty_queue_serves_a_large_one() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(

@@ -29,7 +29,7 @@ async fn filled() -> Queue {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_instance_is_handed_out_once_with_all_its_messages_in_order() {
+async fn a3_an_instance_is_handed_out_once_with_all_its_messages_in_order() {
     let queue = filled().await;
 
     let mut dispatchers = Vec::new();
@@ -61,7 +61,7 @@ async fn an_instance_is_handed_out_once_with_all_its_messages_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_leases_of_a_millisecond_each_message_is_acknowledged_once() {
+async fn a3_under_leases_of_a_millisecond_each_message_is_acknowledged_once() {
     let queue = filled().await;
 
     let mut dispatchers = Vec::new();
@@ -112,7 +112,7 @@ async fn empty(session: &mut sqlx::PgConnection) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_work_item_is_handed_out_exactly_once() {
+async fn a3_each_work_item_is_handed_out_exactly_once() {
     let queue = Queue::created().await;
     must(
         &mut queue.connect().await,
