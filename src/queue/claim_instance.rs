@@ -197,18 +197,20 @@ fn keyed(rows: &Rows<'_>) -> Vec<(Vec<u8>, Key)> {
 /// Locks what there is to claim. Counting apart from locking tells whether a row was skipped: a
 /// message that another session holds back must come before the ones behind it, so the instance
 /// is contended then. Texts come along unless they are more than one turn can hold. `IS TRUE` keeps
-/// visible_at out of the index conditions, so that the plan can only go by instance.
+/// visible_at out of the index conditions, so that the plan can only go by instance. A plan that joins
+/// in the other order would count anew for each message, were the count not materialized.
 static LOCK_MESSAGES: Statement = Statement {
     text: "
+WITH v AS MATERIALIZED (
+  SELECT pg_catalog.count(*) AS messages, pg_catalog.sum(pg_catalog.octet_length(a.work_item)) AS bytes,
+         EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lock_row
+  FROM {q}.orchestrator_queue a
+  WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
+    AND (a.lock_token IS NULL OR a.locked_until <= $3)
+)
 SELECT q.id, CASE WHEN v.bytes <= $4 THEN q.work_item END, pg_catalog.octet_length(q.work_item)::bigint,
        v.messages, v.lock_row
-FROM {q}.orchestrator_queue q,
-     (SELECT c.messages, c.bytes, EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lock_row
-      FROM (SELECT pg_catalog.count(*) AS messages, pg_catalog.sum(pg_catalog.octet_length(a.work_item)) AS bytes
-            FROM {q}.orchestrator_queue a
-            WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
-              AND (a.lock_token IS NULL OR a.locked_until <= $3)) c
-      OFFSET 0) v
+FROM {q}.orchestrator_queue q, v
 WHERE q.instance_id = $1 AND (q.visible_at <= $2) IS TRUE
   AND (q.lock_token IS NULL OR q.locked_until <= $3)
   AND NOT EXISTS (SELECT FROM {q}.instance_locks l WHERE l.instance_id = $1 AND l.locked_until > $3)
