@@ -1,4 +1,4 @@
--- What got into a queue past its functions and could never be delivered stops nobody: it is put aside with its reason.
+-- D1: What got into a queue past its functions and could never be delivered stops nobody: it is put aside with its reason.
 \getenv here PG_ABS_SRCDIR
 \set include :here '/include/errors.sql'
 \i :include
