@@ -102,7 +102,11 @@ fn every_reported_failure_has_its_tests_and_they_exist() {
             for span in spans {
                 if span.contains(": ") {
                     if !functions_found.contains(span) {
-                        complaints.push(format!("{case}: no such test: {span}"));
+                        let name = span.rsplit(": ").next().unwrap_or_default();
+                        let elsewhere =
+                            functions_found.iter().find(|found| found.ends_with(&format!(": {name}")));
+                        let hint = elsewhere.map(|found| format!(" (there is {found})")).unwrap_or_default();
+                        complaints.push(format!("{case}: no such test: {span}{hint}"));
                     }
                     found_by_its_name |= case_of(span).as_ref() == Some(&case);
                 } else if tests().join(span).is_file() {

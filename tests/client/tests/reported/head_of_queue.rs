@@ -43,27 +43,34 @@ impl Holding {
     }
 }
 
-/// Two instances, of which another session holds the older; and a session that has half a second.
-async fn held(kind: Kind, holding: Holding) -> (Queue, PgConnection, PgConnection) {
-    let queue = Queue::make(kind).await;
-    let mut session = queue.connect().await;
+/// Puts two instances into an empty queue, and lets another session hold the older.
+async fn held(queue: &Queue, holding: Holding) -> PgConnection {
+    let mut holder = queue.connect().await;
     must(
-        &mut session,
-        "SELECT enqueue_orchestrator_work('a', '1', to_timestamp(1)), enqueue_orchestrator_work('b', '1', to_timestamp(2))",
+        &mut holder,
+        "TRUNCATE orchestrator_queue, instance_locks; \
+         SELECT enqueue_orchestrator_work('a', '1', to_timestamp(1)), enqueue_orchestrator_work('b', '1', to_timestamp(2))",
     )
     .await;
-    let mut holder = queue.connect().await;
     holding.begin(&mut holder).await;
+    holder
+}
+
+/// A session that has half a second for each statement.
+async fn in_a_hurry(queue: &Queue) -> PgConnection {
+    let mut session = queue.connect().await;
     must(&mut session, "SET statement_timeout = '500ms'").await;
-    (queue, holder, session)
+    session
 }
 
 #[tokio::test]
 async fn a1_somebody_elses_lock_at_the_head_stops_nobody() {
     let held_rows = "SELECT string_agg(q::text, ',') FROM orchestrator_queue q WHERE instance_id = 'a'";
     for kind in Kind::OURS {
+        let queue = Queue::make(kind).await;
         for holding in Holding::ALL {
-            let (queue, mut holder, mut session) = held(kind, holding).await;
+            let mut holder = held(&queue, holding).await;
+            let mut session = in_a_hurry(&queue).await;
             let before = text(&mut session, held_rows).await;
 
             let later = now_ms() + AHEAD_MS;
@@ -77,21 +84,23 @@ async fn a1_somebody_elses_lock_at_the_head_stops_nobody() {
             must(&mut holder, "ROLLBACK").await;
             let third = dispatcher::fetch(&mut session, later, LEASE_MS).await.expect("fetch");
             assert_eq!(third.expect("free again").instance, "a", "{kind:?}, {holding:?}");
-            queue.remove().await;
         }
+        queue.remove().await;
     }
 }
 
 #[tokio::test]
 async fn a1_it_stops_everybody_on_the_reference() {
+    let queue = Queue::reference().await;
     for holding in Holding::ALL {
-        let (queue, mut holder, mut session) = held(Kind::Reference, holding).await;
+        let mut holder = held(&queue, holding).await;
+        let mut session = in_a_hurry(&queue).await;
         let fetch = format!("SELECT * FROM fetch_orchestration_item({}, {LEASE_MS})", now_ms() + AHEAD_MS);
 
         let outcome = run(&mut session, &fetch).await;
 
         assert_eq!(outcome.code(), Some(dispatcher::code::QUERY_CANCELED), "{holding:?}: {outcome:?}");
         must(&mut holder, "ROLLBACK").await;
-        queue.remove().await;
     }
+    queue.remove().await;
 }

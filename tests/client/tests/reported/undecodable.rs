@@ -17,22 +17,22 @@ const DOORS: [&str; 2] = [
     "SELECT ack_worker(out_lock_token, 'bad', '$', 2000) FROM fetch_work_item(2000, 60000)",
 ];
 
-/// A queue with a work item to be acknowledged, and younger than all that comes in, good work.
-async fn with_good_work(kind: Kind) -> (Queue, PgConnection) {
-    let queue = Queue::make(kind).await;
-    let mut session = queue.connect().await;
+/// Leaves in the queue a work item to be acknowledged and, younger than all that comes in, good work.
+async fn only_good_work(session: &mut PgConnection) {
     must(
-        &mut session,
-        "SELECT enqueue_worker_work('\"item\"', 0), enqueue_orchestrator_work('good', '1', now() - interval '1 s')",
+        session,
+        "TRUNCATE orchestrator_queue, instance_locks, worker_queue; \
+         SELECT enqueue_worker_work('\"item\"', 0), enqueue_orchestrator_work('good', '1', now() - interval '1 s')",
     )
     .await;
-    (queue, session)
 }
 
 #[tokio::test]
 async fn d1_what_nobody_could_decode_is_refused_at_every_door() {
     for kind in Kind::OURS {
-        let (queue, mut session) = with_good_work(kind).await;
+        let queue = Queue::make(kind).await;
+        let mut session = queue.connect().await;
+        only_good_work(&mut session).await;
         for (bad, code) in UNDECODABLE {
             for door in DOORS {
                 let error = must_fail(&mut session, &door.replace('$', bad)).await;
@@ -49,8 +49,10 @@ async fn d1_what_nobody_could_decode_is_refused_at_every_door() {
 #[tokio::test]
 async fn d1_what_came_in_past_the_doors_is_put_aside_and_good_work_flows() {
     for kind in Kind::OURS {
+        let queue = Queue::make(kind).await;
+        let mut session = queue.connect().await;
         for (bad, code) in UNDECODABLE {
-            let (queue, mut session) = with_good_work(kind).await;
+            only_good_work(&mut session).await;
             must(
                 &mut session,
                 &format!("INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) VALUES ('bad', '{bad}', 'epoch', 'epoch')"),
@@ -62,21 +64,21 @@ async fn d1_what_came_in_past_the_doors_is_put_aside_and_good_work_flows() {
             assert_eq!(turn.expect("good work").instance, "good", "{kind:?}: {bad}");
             let letter = "SELECT instance_id || ' ' || sqlstate || ' ' || work_item FROM dead_letters";
             assert_eq!(text(&mut session, letter).await, format!("bad {code} {bad}"), "{kind:?}");
-            must(
-                &mut session,
-                &format!("SELECT duroxide_queue.discard('{}', id) FROM dead_letters", queue.schema()),
-            )
-            .await;
-            queue.remove().await;
+            let discard =
+                format!("SELECT duroxide_queue.discard('{}', id) FROM dead_letters", queue.schema());
+            must(&mut session, &discard).await;
         }
+        queue.remove().await;
     }
 }
 
 #[tokio::test]
 async fn d1_it_stops_every_fetch_on_the_reference() {
+    let queue = Queue::reference().await;
+    let mut session = queue.connect().await;
     for (bad, code) in UNDECODABLE {
         for door in DOORS {
-            let (queue, mut session) = with_good_work(Kind::Reference).await;
+            only_good_work(&mut session).await;
             must(&mut session, &door.replace('$', bad)).await;
 
             for _ in 0..3 {
@@ -86,15 +88,17 @@ async fn d1_it_stops_every_fetch_on_the_reference() {
 
             let attempts = "SELECT sum(attempt_count) FROM orchestrator_queue";
             assert_eq!(number(&mut session, attempts).await, 0, "{door}: {bad}");
-            queue.remove().await;
         }
     }
+    queue.remove().await;
 }
 
 #[tokio::test]
 async fn d1_json_that_is_no_message_is_counted_and_hides_nothing() {
     for kind in Kind::ALL {
-        let (queue, mut session) = with_good_work(kind).await;
+        let queue = Queue::make(kind).await;
+        let mut session = queue.connect().await;
+        only_good_work(&mut session).await;
         must(&mut session, "SELECT enqueue_orchestrator_work('bad', '[1,2]', 'epoch')").await;
 
         let mut turns = Vec::new();
