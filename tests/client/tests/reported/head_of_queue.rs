@@ -56,10 +56,10 @@ async fn held(queue: &Queue, holding: Holding) -> PgConnection {
     holder
 }
 
-/// A session that has half a second for each statement.
-async fn in_a_hurry(queue: &Queue) -> PgConnection {
+/// A session that does not wait for ever.
+async fn with_timeout(queue: &Queue, timeout: &str) -> PgConnection {
     let mut session = queue.connect().await;
-    must(&mut session, "SET statement_timeout = '500ms'").await;
+    must(&mut session, &format!("SET statement_timeout = '{timeout}'")).await;
     session
 }
 
@@ -70,7 +70,7 @@ async fn a1_somebody_elses_lock_at_the_head_stops_nobody() {
         let queue = Queue::make(kind).await;
         for holding in Holding::ALL {
             let mut holder = held(&queue, holding).await;
-            let mut session = in_a_hurry(&queue).await;
+            let mut session = with_timeout(&queue, "20s").await;
             let before = text(&mut session, held_rows).await;
 
             let later = now_ms() + AHEAD_MS;
@@ -94,7 +94,7 @@ async fn a1_it_stops_everybody_on_the_reference() {
     let queue = Queue::reference().await;
     for holding in Holding::ALL {
         let mut holder = held(&queue, holding).await;
-        let mut session = in_a_hurry(&queue).await;
+        let mut session = with_timeout(&queue, "500ms").await;
         let fetch = format!("SELECT * FROM fetch_orchestration_item({}, {LEASE_MS})", now_ms() + AHEAD_MS);
 
         let outcome = run(&mut session, &fetch).await;
