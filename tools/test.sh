@@ -89,7 +89,7 @@ isolation() { regress "$1" isolation/pg_isolation_regress "$ROOT/tests/isolation
 model() { cd tests/client && CARGO_TARGET_DIR=$CLIENT_TARGET cargo test --test lease_model; }
 
 # The oldest and the newest version get every client test. The others get them too when they are asked for alone or
-# with TEST_ALL=1; else they are spared what takes longest: the validations on adopted queues, chaos, fuzz and parity.
+# with TEST_ALL=1; else they are spared what takes longest: the validations on adopted queues, chaos, fuzz, parity and large values.
 wants_everything() { [ -n "${TEST_ALL:-}" ] || [ "${#MAJORS[@]}" = 1 ] || [ "$1" = 15 ] || [ "$1" = 18 ]; }
 
 client_tests() {
@@ -101,7 +101,7 @@ client_tests() {
     esac
     case $name in
       lease_model) ;;
-      chaos | fuzz | parity) ! wants_everything "$1" || echo "--test=$name" ;;
+      chaos | fuzz | parity | large_values) ! wants_everything "$1" || echo "--test=$name" ;;
       *) echo "--test=$name" ;;
     esac
   done

@@ -31,11 +31,12 @@ pub(crate) fn load(db: &Db, instance_id: &[u8], messages: &[&[u8]]) -> Result<Tu
             let kv_snapshot = if has_kv { kv_snapshot(db, instance_id) } else { JsonbBuf::empty_object() };
             let execution_id = row.int8(3).unwrap_or(1);
             let events = db.query(&HISTORY, &[instance_id.into(), execution_id.into()]);
+            let (history, kv_snapshot) = history(&events, kv_snapshot)?;
             Ok(TurnInput {
                 orchestration_name: row.text(1).unwrap_or(b"Unknown").to_vec(),
                 orchestration_version: row.text(2).unwrap_or(b"unknown").to_vec(),
                 execution_id,
-                history: history(&events)?,
+                history,
                 messages,
                 kv_snapshot,
             })
@@ -104,26 +105,49 @@ fn kv_snapshot(db: &Db, instance_id: &[u8]) -> JsonbBuf {
 /// The events as one array; or, where that cannot be, an object that says why. A client cannot
 /// read the object as a list of events, so it treats the instance as poisoned: attempts are
 /// counted, and it fails in the end with this as the reason, while the others run on.
-fn history(events: &Rows<'_>) -> Result<JsonbBuf> {
+///
+/// Of such an object duroxide-pg tells no more than that it is none of its lists; of a snapshot that
+/// it cannot read, it tells the key. So the reason takes the place of the snapshot too: as a key.
+fn history(events: &Rows<'_>, kv_snapshot: JsonbBuf) -> Result<(JsonbBuf, JsonbBuf)> {
     let texts: Vec<&[u8]> = events.iter().map(|row| row.text(1).unwrap_or_default()).collect();
     let array = match texts.iter().position(|text| !encoding::reaches_client(text)) {
         None => json::array_of(&texts),
         Some(index) => Err(Unfit::Element(index, json::not_sendable())),
     };
     match array {
-        Ok(array) => Ok(array),
+        Ok(array) => Ok((array, kv_snapshot)),
         Err(unfit) => {
             let event = match unfit {
                 Unfit::Element(index, _) => events.iter().nth(index).map(|row| (row.int8(2), row.int8(3))),
                 Unfit::Whole(_) => None,
             };
-            explanation("history", &unfit, event)
+            Ok((explanation("history", &unfit, event)?, reason_as_snapshot(&unfit, event)))
         }
     }
 }
 
+/// An execution id and an event id.
+type Event = (Option<i64>, Option<i64>);
+
+/// A key-value snapshot whose only key is the reason why the history cannot be delivered.
+fn reason_as_snapshot(unfit: &Unfit, event: Option<Event>) -> JsonbBuf {
+    let (Unfit::Element(_, refusal) | Unfit::Whole(refusal)) = unfit;
+    let what = match event {
+        Some((execution_id, event_id)) => {
+            format!(
+                "event {} of execution {}",
+                event_id.unwrap_or_default(),
+                execution_id.unwrap_or_default()
+            )
+        }
+        None => "the history".into(),
+    };
+    let reason = json::quoted(&format!("{what} could never be delivered: {}", refusal.message));
+    json::of_text(&format!("{{{reason}: null}}"))
+}
+
 /// A JSON object that says what cannot be delivered, and why.
-fn explanation(what: &str, unfit: &Unfit, event: Option<(Option<i64>, Option<i64>)>) -> Result<JsonbBuf> {
+fn explanation(what: &str, unfit: &Unfit, event: Option<Event>) -> Result<JsonbBuf> {
     let (Unfit::Element(_, refusal) | Unfit::Whole(refusal)) = unfit;
     let reason = json::quoted(&refusal.message);
     let text = match event {
@@ -162,7 +186,7 @@ FROM (SELECT CASE WHEN $1->0 ? 'OrchestrationStarted' THEN 'history'
 
 fn without_metadata(db: &Db, instance_id: &[u8], messages: JsonbBuf) -> Result<TurnInput> {
     let events = db.query(&HISTORY_OF_ALL_EXECUTIONS, &[instance_id.into()]);
-    let history = history(&events)?;
+    let (history, kv_snapshot) = history(&events, kv_snapshot)?;
     let rows = db.query(&NAMED_BY, &[(&history).into(), (&messages).into()]);
     let row = rows.first().expect("a query without FROM returns one row");
     Ok(TurnInput {

@@ -17,12 +17,21 @@ pub struct Database {
 impl Database {
     /// Makes an empty database.
     pub async fn make() -> Database {
+        Database::encoded("UTF8").await
+    }
+
+    /// Makes an empty database in an encoding of the server.
+    pub async fn encoded(encoding: &str) -> Database {
         static MADE: AtomicU32 = AtomicU32::new(0);
         server::quiet_logs();
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("t_{}_{}_{number}", server::now_ms(), std::process::id());
         let mut session = server::connect(None).await;
-        must(&mut session, &format!("CREATE DATABASE {name} TEMPLATE template0")).await;
+        must(
+            &mut session,
+            &format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'"),
+        )
+        .await;
         Database { name, roles: Vec::new() }
     }
 

@@ -24,7 +24,7 @@ VALUES ('"held"', 'epoch', 'epoch', 'w-held', :now + 600000, 1), ('"free"', 'epo
 INSERT INTO instances (instance_id, orchestration_name, created_at, updated_at, parent_instance_id) VALUES ('parent', 'O', 'epoch', 'epoch', NULL), ('child', 'O', 'epoch', 'epoch', 'parent');
 INSERT INTO sessions VALUES ('s', 'w', :now + 600000, :now);
 
--- Every function with each of its arguments NULL in turn; what a call did is undone after it was seen.
+-- D6: Every function with each of its arguments NULL in turn; what a call did is undone after it was seen.
 CREATE TEMP TABLE good (argument text, value text);
 INSERT INTO good VALUES
   ('p_lock_token', '''held'''), ('p_now_ms', '1000000000000'), ('p_delay_ms', '1000'), ('p_ignore_attempt', 'true'), ('p_execution_id', '1'),
@@ -69,7 +69,7 @@ SELECT count(*), count(DISTINCT function) FROM calls;
 SELECT function || ', NULL: ' || argument || ' -> ' || pg_temp.outcome(statement) FROM calls ORDER BY function COLLATE "C", place;
 SELECT pg_temp.outcome('SELECT * FROM args.get_system_metrics()');
 
--- NULLs inside arrays match nothing and hurt nobody; neither do arrays of other shapes.
+-- D6: NULLs inside arrays match nothing and hurt nobody; neither do arrays of other shapes.
 SELECT call || ' -> ' || pg_temp.outcome('SELECT * FROM args.' || call) FROM unnest(ARRAY[
   'fetch_work_item(1000000000000, 1000, ''w'', 1000, ARRAY[NULL, ''gpu''], ''tags'')',
   'fetch_work_item(1000000000000, 1000, ''w'', 1000, ARRAY[NULL, ''gpu''], ''default_and'')',
@@ -133,7 +133,7 @@ SELECT out_instance_id FROM fetch_orchestration_item(:now, 1000);
 ROLLBACK;
 SELECT setval('worker_queue_id_seq', 1000), setval('orchestrator_queue_id_seq', 1000);
 
--- Infinite times: never due, due at once, refused; the millisecond is exact, whatever the session's time zone and style.
+-- D5: Infinite times: never due, due at once, refused; the millisecond is exact, whatever the session's time zone and style.
 DELETE FROM orchestrator_queue;
 DELETE FROM instance_locks;
 SET timezone = 'Pacific/Auckland';
@@ -146,7 +146,7 @@ SELECT ms, (get_queue_depths(ms)).orchestrator_queue FROM unnest(ARRAY[-92233720
 SELECT string_agg(out_instance_id, ', ') FROM generate_series(1, 4) g, LATERAL fetch_orchestration_item(:now + 0 * g, 60000) f;
 SELECT (get_instance_stats('never')).out_found;
 DELETE FROM orchestrator_queue;
--- The night when Auckland's clocks went back, with odd milliseconds.
+-- D5: The night when Auckland's clocks went back, with odd milliseconds.
 SELECT enqueue_orchestrator_work('dst', '{}', timestamptz '2001-03-17 14:00:00.123+00');
 SELECT ms, (get_queue_depths(ms)).orchestrator_queue FROM unnest(ARRAY[984837600122, 984837600123]) AS ms;
 SELECT enqueue_orchestrator_work('between', '{}', timestamptz '2001-03-17 14:00:00.123001+00');
@@ -158,7 +158,7 @@ DELETE FROM worker_queue;
 RESET timezone;
 RESET datestyle;
 
--- Ids of every kind come back as they went in, and none is taken for another.
+-- D4: Ids of every kind come back as they went in, and none is taken for another.
 CREATE TEMP TABLE ids (id text);
 INSERT INTO ids VALUES (''), (' '), ('a'), ('a '), ('A'), ('a"b''c.d; drop table x;--'), ('%I %s $1 $$ {q} {key} \'), (E'a\nb\tc'), (U&'\65E5\672C/\+01F642'),
   (U&'caf\00E9'), (U&'cafe\0301'), ('null'), (repeat('a', 9000));
@@ -175,7 +175,7 @@ SELECT count(*), count(*) FILTER (WHERE i.orchestration_name = id), count(*) FIL
 SELECT count(*), bool_and(f.out_work_item = to_json(i.id)::text) FROM ids i, LATERAL (SELECT * FROM fetch_work_item(:now, 60000, i.id, 60000, ARRAY[i.id], 'tags')) f;
 SELECT count(*) FROM sessions WHERE session_id = worker_id AND session_id IN (SELECT id FROM ids);
 SELECT count(*), sum(d.instances_deleted), sum(d.queue_messages_deleted) FROM ids, delete_instances_atomic(ARRAY[id], true) d;
--- One that is too long for the index is an error of that call alone, which can be made again.
+-- D4: One that is too long for the index is an error of that call alone, which can be made again.
 SELECT string_agg(md5(n::text), '') AS long FROM generate_series(1, 300) n \gset
 SELECT split_part(pg_temp.error_of(format('SELECT enqueue_orchestrator_work(%L, ''{}'', ''epoch'')', :'long')), ':', 1);
 SELECT enqueue_orchestrator_work('sender', '{}', 'epoch');

@@ -1,4 +1,4 @@
--- What got into a queue past its functions and could never be delivered stops nobody: it is put aside with its reason.
+-- D1: What got into a queue past its functions and could never be delivered stops nobody: it is put aside with its reason.
 \getenv here PG_ABS_SRCDIR
 \set include :here '/include/errors.sql'
 \i :include
@@ -53,17 +53,19 @@ SELECT instance_id FROM orchestrator_queue;
 TRUNCATE orchestrator_queue, instance_locks, dead_letters;
 
 -- A history with a bad event is delivered as an object that names it; the attempts count, and others flow on.
+-- The client tells which key of a snapshot it cannot read, and of a history only that it is no list: so the key is the reason.
 INSERT INTO instances (instance_id, orchestration_name, orchestration_version, created_at, updated_at) VALUES ('hist', 'O', '1', 'epoch', 'epoch');
 INSERT INTO history VALUES ('hist', 1, 1, 'E', '{}', 'epoch'), ('hist', 1, 7, 'E', '{"text": "\u0000"}', 'epoch'), ('hist', 1, 8, 'E', 'nor this', 'epoch');
+INSERT INTO kv_store VALUES ('hist', 'k', 'v', 1, 0);
 SELECT enqueue_orchestrator_work('hist', '{"n": 1}', 'epoch'), enqueue_orchestrator_work('next', '{"n": 2}', to_timestamp(1));
-SELECT out_instance_id, out_orchestration_name, out_execution_id, out_history, out_messages, out_attempt_count FROM fetch_orchestration_item(:now, 30000);
+SELECT out_instance_id, out_orchestration_name, out_execution_id, out_history, out_messages, out_attempt_count, out_kv_snapshot FROM fetch_orchestration_item(:now, 30000);
 SELECT out_instance_id, out_history FROM fetch_orchestration_item(:now, 30000);
 SELECT out_instance_id, out_history->'event_id' AS event_id, out_attempt_count FROM fetch_orchestration_item(:now + 120000, 30000) WHERE out_instance_id = 'hist';
 UPDATE history SET event_data = '1, 2' WHERE event_id = 7;
 SELECT out_history FROM fetch_orchestration_item(:now + 240000, 30000) WHERE out_instance_id = 'hist';
 -- Once it is repaired, all is well.
 DELETE FROM history WHERE event_id > 1;
-SELECT out_history, out_attempt_count FROM fetch_orchestration_item(:now + 360000, 30000) WHERE out_instance_id = 'hist';
+SELECT out_history, out_attempt_count, out_kv_snapshot FROM fetch_orchestration_item(:now + 360000, 30000) WHERE out_instance_id = 'hist';
 -- An instance of which nothing else is known.
 TRUNCATE orchestrator_queue, instance_locks, instances;
 INSERT INTO history VALUES ('orphan', 1, 1, 'E', '[', 'epoch');

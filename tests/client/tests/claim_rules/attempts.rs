@@ -15,7 +15,7 @@ async fn claimed(session: &mut PgConnection, now_ms: i64, lease_ms: i64) -> Turn
 }
 
 #[tokio::test]
-async fn attempts_are_counted_until_somebody_finishes() {
+async fn b4_attempts_are_counted_until_somebody_finishes() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     dispatcher::enqueue(&mut session, "i", "1").await.expect("enqueue");
@@ -58,7 +58,7 @@ async fn attempts_are_counted_until_somebody_finishes() {
 }
 
 #[tokio::test]
-async fn attempts_of_a_work_item_are_counted_in_the_same_way() {
+async fn b4_attempts_of_a_work_item_are_counted_in_the_same_way() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(&mut session, "SELECT enqueue_worker_work('1', 0)").await;
@@ -83,7 +83,7 @@ async fn attempts_of_a_work_item_are_counted_in_the_same_way() {
 }
 
 #[tokio::test]
-async fn a_claim_that_is_none_leaves_no_trace() {
+async fn b4_a_claim_that_is_none_leaves_no_trace() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     let trace = "SELECT (SELECT count(*) FROM instance_locks) \

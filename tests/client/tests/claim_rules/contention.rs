@@ -9,19 +9,18 @@ use sqlx::postgres::PgConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Barrier;
 
-const SESSIONS: usize = 32;
-const ROUNDS: usize = 30;
+const SESSIONS: usize = 64;
+const ROUNDS: usize = 20;
 const INSTANCES: usize = 8;
 const LEASE_MS: i64 = 30_000;
 /// How far the clock of some dispatchers is ahead: live leases of others are over for them.
 const AHEAD_MS: i64 = 60_000;
-const FETCHING: &str = "duroxide_queue test: fetching";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_fetch_waits_while_sessions_fight_for_a_few_instances() {
+async fn a7_no_fetch_waits_and_nothing_deadlocks_while_64_sessions_fight_for_8_instances() {
     let queue = Arc::new(Queue::created().await);
     let over = Arc::new(AtomicBool::new(false));
     let sampler = tokio::spawn(sample_waits(queue.clone(), over.clone()));
@@ -33,67 +32,104 @@ async fn no_fetch_waits_while_sessions_fight_for_a_few_instances() {
         claims += fighter.await.expect("a fighter ends well");
     }
     over.store(true, Ordering::Relaxed);
-    let (samples, waits) = sampler.await.expect("the sampler ends well");
+    let seen = sampler.await.expect("the sampler ends well");
 
-    println!("{claims} claims; {samples} looks at the fetching sessions");
+    println!("{claims} claims; {seen:?}");
     assert!(claims > SESSIONS * ROUNDS / 10, "only {claims} claims: nothing was fought for");
-    assert_eq!(waits, Vec::<String>::new(), "fetching sessions that waited for a lock");
+    assert!(seen.fetches > 0 && seen.waiting_writers > 0, "the sampler is blind: {seen:?}");
+    assert_eq!(seen.waiting_fetches, Vec::<String>::new(), "fetches that waited for a lock");
     drained(&queue).await;
     Arc::into_inner(queue).expect("all others are done").remove().await;
 }
 
-/// Fetches under a lock_timeout that any wait for another session would exceed; writes on a
-/// connection of its own, since writers may wait for the key. Returns how many claims it had.
+#[tokio::test]
+async fn the_sampler_sees_a_fetch_that_waits() {
+    let queue = Queue::reference().await;
+    let mut fetching = session_of(&queue).await;
+    let mut competitor = queue.connect().await;
+    let mut eye = queue.connect().await;
+    dispatcher::enqueue(&mut competitor, "i", "1").await.expect("enqueue");
+    // The key under which the reference claims, and for which it waits.
+    must(&mut competitor, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('i'))").await;
+
+    let seen = async {
+        let began = Instant::now();
+        let mut seen = Seen::default();
+        while seen.waiting_fetches.is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(30), "no wait in {} looks", seen.looks);
+            seen.look(&mut eye, &queue).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        must(&mut competitor, "COMMIT").await;
+        seen
+    };
+    let (turn, seen) = tokio::join!(dispatcher::fetch(&mut fetching, now_ms(), LEASE_MS), seen);
+
+    assert_eq!(turn.expect("fetch").expect("free at last").instance, "i");
+    assert!(seen.waiting_fetches[0].starts_with("advisory: "), "{seen:?}");
+    queue.remove().await;
+}
+
+/// A session that the sampler knows.
+async fn session_of(queue: &Queue) -> PgConnection {
+    let mut session = queue.connect().await;
+    let name = format!("SET application_name = '{}'", queue.schema());
+    ok(dispatcher::perform(&mut session, &name).await, &name);
+    session
+}
+
+/// Does all that dispatchers and workers do, and fetches under a lock_timeout that any wait for
+/// another session would exceed. Returns how many claims it had.
 async fn fight(queue: Arc<Queue>, mut dice: Dice) -> usize {
-    let mut fetching = queue.connect().await;
-    for setting in ["SET lock_timeout = '1ms'".to_owned(), format!("SET application_name = '{FETCHING}'")] {
-        ok(dispatcher::perform(&mut fetching, &setting).await, &setting);
-    }
-    let mut writing = queue.connect().await;
+    let mut session = session_of(&queue).await;
     let mut claims = 0;
     for round in 0..ROUNDS {
         let instance = format!("i{}", dice.throw(INSTANCES));
-        ok(dispatcher::enqueue(&mut writing, &instance, &format!("{round}")).await, "enqueue");
+        ok(dispatcher::enqueue(&mut session, &instance, &format!("{round}")).await, "enqueue");
         let item =
             format!("SELECT enqueue_worker_work('{round}', {}, p_session_id => 's{}')", now_ms(), round % 3);
-        ok(dispatcher::perform(&mut writing, &item).await, "enqueue_worker_work");
+        ok(dispatcher::perform(&mut session, &item).await, "enqueue_worker_work");
 
         let now = now_ms() + if dice.throw(5) == 0 { AHEAD_MS } else { 0 };
-        if let Some(turn) = ok(dispatcher::fetch(&mut fetching, now, LEASE_MS).await, "fetch").flatten() {
-            claims += 1;
-            finish(&mut writing, &turn, now, &mut dice).await;
-        }
         let take =
             format!("SELECT out_lock_token FROM fetch_work_item({now}, {LEASE_MS}, 'w{}', 5)", dice.throw(4));
+        ok(dispatcher::perform(&mut session, "SET lock_timeout = '1ms'").await, "SET");
+        let turn = ok(dispatcher::fetch(&mut session, now, LEASE_MS).await, "fetch").flatten();
         let taken: sqlx::Result<Option<String>> =
-            sqlx::query_scalar(&take).fetch_optional(&mut fetching).await;
-        if let Some(token) = ok(taken, "fetch_work_item").flatten() {
-            ok(dispatcher::done(&mut writing, &token, now).await, "ack_worker");
+            sqlx::query_scalar(&take).fetch_optional(&mut session).await;
+        let taken = ok(taken, "fetch_work_item").flatten();
+        ok(dispatcher::perform(&mut session, "RESET lock_timeout").await, "RESET");
+
+        if let Some(turn) = turn {
+            claims += 1;
+            finish(&mut session, &turn, now, &mut dice).await;
         }
-        if dice.throw(20) == 0 {
+        if let Some(token) = taken {
+            ok(dispatcher::done(&mut session, &token, now).await, "ack_worker");
+        }
+        if dice.throw(6) == 0 {
             let (one, other) = (dice.throw(INSTANCES), dice.throw(INSTANCES));
             let doomed = [format!("i{one}"), format!("i{other}")];
-            ok(dispatcher::delete(&mut writing, &[&doomed[0], &doomed[1]]).await, "delete");
+            ok(dispatcher::delete(&mut session, &[&doomed[0], &doomed[1]]).await, "delete");
         }
     }
     claims
 }
 
+/// Ends a claim in a transaction that holds the instance's key from one call to the next.
 async fn finish(session: &mut PgConnection, turn: &Turn, now: i64, dice: &mut Dice) {
-    match dice.throw(4) {
-        0 => {
-            ok(dispatcher::abandon(session, &turn.token, now).await, "abandon");
-        }
-        1 => {
-            ok(dispatcher::renew(session, &turn.token, now).await, "renew");
-            ok(dispatcher::ack(session, &turn.token, now).await, "ack");
-        }
-        2 => {
-            ok(dispatcher::ack(session, &turn.token, now).await, "ack");
-        }
-        // Left to whoever is ahead.
-        _ => {}
+    let end = dice.throw(4);
+    if end == 3 {
+        return; // left to whoever is ahead
     }
+    ok(dispatcher::perform(session, "BEGIN").await, "BEGIN");
+    if ok(dispatcher::renew(session, &turn.token, now).await, "renew").is_some() {
+        match end {
+            0 => ok(dispatcher::abandon(session, &turn.token, now).await, "abandon"),
+            _ => ok(dispatcher::ack(session, &turn.token, now).await, "ack"),
+        };
+    }
+    ok(dispatcher::perform(session, "COMMIT").await, "COMMIT");
 }
 
 /// What a call gave; `None` if another had taken the lease over. Any other error is a failure: a
@@ -106,25 +142,47 @@ fn ok<T>(result: sqlx::Result<T>, call: &str) -> Option<T> {
     }
 }
 
-/// Looks at what fetching sessions wait for, until all is over. Sessions that make one table's file
-/// longer take turns (`extend`), a matter of microseconds that ends by itself: no session holds that
-/// lock while it does anything else.
-async fn sample_waits(queue: Arc<Queue>, over: Arc<AtomicBool>) -> (usize, Vec<String>) {
-    let mut session = queue.connect().await;
-    let look = format!(
-        "SELECT wait_event || ': ' || query FROM pg_stat_activity \
-         WHERE application_name = '{FETCHING}' AND state = 'active' AND wait_event_type = 'Lock' AND wait_event <> 'extend'"
-    );
-    let mut waits = Vec::new();
-    let mut samples = 0;
-    while !over.load(Ordering::Relaxed) {
-        waits.extend(
-            sqlx::query_scalar::<_, String>(&look).fetch_all(&mut session).await.expect("pg_stat_activity"),
-        );
-        samples += 1;
-        tokio::time::sleep(Duration::from_millis(2)).await;
+/// What a sampler has seen of the sessions of a queue that are at work.
+#[derive(Debug, Default)]
+struct Seen {
+    looks: usize,
+    /// Fetches, waiting or not.
+    fetches: usize,
+    /// What a fetch waited for, and its text.
+    waiting_fetches: Vec<String>,
+    /// Fetches that had to wait their turn to make a table's file longer: a matter of microseconds
+    /// that ends by itself, since no session holds that lock while it does anything else.
+    extending_fetches: usize,
+    waiting_writers: usize,
+}
+
+impl Seen {
+    async fn look(&mut self, eye: &mut PgConnection, queue: &Queue) {
+        let look = "SELECT query LIKE '%fetch%', CASE WHEN wait_event_type = 'Lock' THEN wait_event END, query \
+                    FROM pg_stat_activity WHERE application_name = $1 AND state = 'active'";
+        let active: Vec<(bool, Option<String>, String)> =
+            sqlx::query_as(look).bind(queue.schema()).fetch_all(eye).await.expect("pg_stat_activity");
+        self.looks += 1;
+        for (is_fetch, waits_for, query) in active {
+            self.fetches += usize::from(is_fetch);
+            match waits_for {
+                Some(_) if !is_fetch => self.waiting_writers += 1,
+                Some(lock) if lock == "extend" => self.extending_fetches += 1,
+                Some(lock) => self.waiting_fetches.push(format!("{lock}: {query}")),
+                None => {}
+            }
+        }
     }
-    (samples, waits)
+}
+
+async fn sample_waits(queue: Arc<Queue>, over: Arc<AtomicBool>) -> Seen {
+    let mut eye = queue.connect().await;
+    let mut seen = Seen::default();
+    while !over.load(Ordering::Relaxed) {
+        seen.look(&mut eye, &queue).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    seen
 }
 
 /// Whatever is left can be claimed and acknowledged by one dispatcher, and then nothing is left.

@@ -24,7 +24,7 @@ fn expected(length_ms: i64, began: Instant) -> RangeInclusive<i64> {
 }
 
 #[tokio::test]
-async fn a_lease_is_counted_from_when_it_is_written() {
+async fn b1_a_lease_is_counted_from_when_it_is_written() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     dispatcher::enqueue(&mut session, "i", "1").await.expect("enqueue");
@@ -86,7 +86,7 @@ async fn held_up(queue: &Queue, session: &mut PgConnection, call: &str) -> Insta
 }
 
 #[tokio::test]
-async fn the_setting_latest_counts_leases_from_the_later_clock() {
+async fn b1_the_setting_latest_counts_leases_from_the_later_clock() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     let behind_ms = now_ms() - 120_000;
@@ -143,7 +143,7 @@ async fn the_setting_latest_counts_leases_from_the_later_clock() {
 }
 
 #[tokio::test]
-async fn a_renewal_never_moves_the_end_of_a_lease_earlier() {
+async fn b3_a_renewal_never_moves_the_end_of_a_lease_earlier() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     dispatcher::enqueue(&mut session, "i", "1").await.expect("enqueue");

@@ -29,7 +29,7 @@ async fn filled() -> Queue {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_instance_is_handed_out_once_with_all_its_messages_in_order() {
+async fn a3_an_instance_is_handed_out_once_with_all_its_messages_in_order() {
     let queue = filled().await;
 
     let mut dispatchers = Vec::new();
@@ -61,7 +61,7 @@ async fn an_instance_is_handed_out_once_with_all_its_messages_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_leases_of_a_millisecond_each_message_is_acknowledged_once() {
+async fn a3_under_leases_of_a_millisecond_each_message_is_acknowledged_once() {
     let queue = filled().await;
 
     let mut dispatchers = Vec::new();
@@ -112,7 +112,7 @@ async fn empty(session: &mut sqlx::PgConnection) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_work_item_is_handed_out_exactly_once() {
+async fn a3_each_work_item_is_handed_out_exactly_once() {
     let queue = Queue::created().await;
     must(
         &mut queue.connect().await,
@@ -139,5 +139,50 @@ async fn each_work_item_is_handed_out_exactly_once() {
 
     handed_out.sort_unstable();
     assert_eq!(handed_out, (1..=WORK_ITEMS).collect::<Vec<_>>());
+    queue.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a3_under_leases_of_a_millisecond_each_work_item_is_acknowledged_once() {
+    const ITEMS: usize = 300;
+    let queue = Queue::created().await;
+    must(
+        &mut queue.connect().await,
+        &format!("SELECT enqueue_worker_work(n || '', 0) FROM generate_series(1, {ITEMS}) n"),
+    )
+    .await;
+
+    let mut workers = Vec::new();
+    for _ in 0..SESSIONS / 2 {
+        let mut session = queue.connect().await;
+        workers.push(tokio::spawn(async move {
+            let mut done = Vec::new();
+            loop {
+                let now = now_ms();
+                let Some(item) = dispatcher::take(&mut session, now, 1).await.expect("fetch") else {
+                    let left = "SELECT EXISTS (SELECT FROM worker_queue)";
+                    if sqlx::query_scalar(left).fetch_one(&mut session).await.expect("worker_queue") {
+                        continue;
+                    }
+                    return done;
+                };
+                // By the clock that it claimed with, the lease may or may not be over.
+                let completion = format!("SELECT ack_worker('{}', 'i', '{}', {now})", item.token, item.item);
+                match dispatcher::perform(&mut session, &completion).await {
+                    Ok(()) => done.push(item.item),
+                    Err(error) => assert_eq!(sqlstate(&error), code::RAISE_EXCEPTION, "{error}"),
+                }
+            }
+        }));
+    }
+    let mut done = Vec::new();
+    for worker in workers {
+        done.extend(worker.await.expect("a worker ends well"));
+    }
+
+    assert_eq!((done.len(), done.iter().collect::<BTreeSet<_>>().len()), (ITEMS, ITEMS));
+    let mut session = queue.connect().await;
+    let completions = "SELECT count(DISTINCT work_item) * 1000000 + count(*) FROM orchestrator_queue";
+    assert_eq!(dispatcher::number(&mut session, completions).await, (ITEMS * 1_000_000 + ITEMS) as i64);
     queue.remove().await;
 }

@@ -16,7 +16,7 @@ fn others(table: &str, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_thousand_messages_of_a_leased_instance_do_not_hide_a_free_one() {
+async fn a6_a_thousand_messages_of_a_leased_instance_do_not_hide_a_free_one() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     dispatcher::enqueue(&mut session, "hot", "0").await.expect("enqueue");
@@ -39,7 +39,7 @@ async fn a_thousand_messages_of_a_leased_instance_do_not_hide_a_free_one() {
 }
 
 #[tokio::test]
-async fn instances_of_other_versions_do_not_hide_one_that_fits() {
+async fn a6_instances_of_other_versions_do_not_hide_one_that_fits() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -74,7 +74,7 @@ async fn instances_of_other_versions_do_not_hide_one_that_fits() {
 }
 
 #[tokio::test]
-async fn work_items_for_other_workers_do_not_hide_a_plain_one() {
+async fn a6_work_items_for_other_workers_do_not_hide_a_plain_one() {
     for (what, column, value) in [("a tag", "tag", "gpu"), ("a session of another worker", "session_id", "s")]
     {
         let queue = Queue::created().await;
