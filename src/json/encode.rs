@@ -291,3 +291,133 @@ impl<W: Fn()> Encoder<'_, W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(texts: &[&str]) -> ArrayEncoder {
+        let mut array = ArrayEncoder::new(texts.len(), 0);
+        for text in texts {
+            assert_eq!(array.push(text.as_bytes(), &|| ()), Push::Done, "{text}");
+        }
+        array
+    }
+
+    /// A jsonb of words and strings, behind the header of the varlena.
+    fn jsonb(parts: &[&dyn Bytes]) -> Vec<u8> {
+        let root: Vec<u8> = parts.iter().flat_map(|part| part.bytes()).collect();
+        [varlena_header(4 + root.len()).as_slice(), &root].concat()
+    }
+
+    trait Bytes {
+        fn bytes(&self) -> Vec<u8>;
+    }
+
+    impl Bytes for u32 {
+        fn bytes(&self) -> Vec<u8> {
+            self.to_ne_bytes().to_vec()
+        }
+    }
+
+    impl Bytes for u16 {
+        fn bytes(&self) -> Vec<u8> {
+            self.to_ne_bytes().to_vec()
+        }
+    }
+
+    impl Bytes for &str {
+        fn bytes(&self) -> Vec<u8> {
+            self.as_bytes().to_vec()
+        }
+    }
+
+    fn number(length: usize) -> u32 {
+        u32::from_ne_bytes(varlena_header(length))
+    }
+
+    #[test]
+    fn an_array_has_entries_and_then_data() {
+        let expected = jsonb(&[
+            &0x4000_0005_u32,
+            &0x8000_0003_u32, // the first entry has an offset
+            &0x1000_0009_u32, // one byte before the number counts as its
+            &0x4000_0000_u32,
+            &0x3000_0000_u32,
+            &0x2000_0000_u32,
+            &"a\"b",
+            &"\0",
+            &number(8),
+            &0x8000_u16,
+            &7_u16,
+        ]);
+        assert_eq!(array(&[r#""a\"b""#, "7", "null", "true", " false "]).finish(), expected);
+        assert_eq!(array(&[]).finish(), jsonb(&[&0x4000_0000_u32]));
+    }
+
+    #[test]
+    fn keys_come_by_length_and_the_last_of_equal_ones_counts() {
+        let expected = jsonb(&[
+            &0x4000_0001_u32,
+            &0xd000_0021_u32, // 4 bytes of header, 24 of entries, 5 of data
+            &0x2000_0003_u32,
+            &0x8000_0001_u32,
+            &0x0000_0001_u32,
+            &0x0000_0002_u32,
+            &0x3000_0000_u32,
+            &0x0000_0001_u32,
+            &0x4000_0000_u32,
+            &"bcaa",
+            &"x",
+        ]);
+        assert_eq!(array(&[r#"{"aa":1, "c":"x", "b":false, "aa":null, "b":true}"#]).finish(), expected);
+    }
+
+    #[test]
+    fn every_32nd_entry_has_an_offset() {
+        let bytes = array(&["\"ab\""; 65]).finish();
+        let entries: Vec<u32> = bytes[8..8 + 4 * 65]
+            .chunks(4)
+            .map(|entry| u32::from_ne_bytes(entry.try_into().expect("four bytes")))
+            .collect();
+        for (index, entry) in entries.into_iter().enumerate() {
+            let expected = if index % 32 == 0 { 0x8000_0000 | 2 * (index as u32 + 1) } else { 2 };
+            assert_eq!(entry, expected, "{index}");
+        }
+    }
+
+    #[test]
+    fn a_jsonb_of_postgresql_is_taken_apart_where_it_is_a_scalar() {
+        let texts = ["\"abc\"", "1.5", "[1]", "{}", "null", "true"];
+        let ours = array(&texts).finish();
+
+        let mut spliced = ArrayEncoder::new(texts.len(), 0);
+        for text in texts {
+            let mut one = array(&[text]).finish();
+            if text.starts_with(['[', '{']) {
+                one.drain(4..12); // header and entry of the array around it
+            } else {
+                let header = 0x5000_0001_u32; // an array that is a scalar
+                one[4..8].copy_from_slice(&header.to_ne_bytes());
+            }
+            assert_eq!(spliced.push_jsonb(&one), Push::Done, "{text}");
+        }
+        assert_eq!(spliced.finish(), ours);
+    }
+
+    #[test]
+    fn what_is_in_doubt_leaves_the_array_as_it_was() {
+        let mut array = array(&["1"]);
+        for text in [
+            "[1, 2, [\"some text\", 1e5]]",
+            "{\"a\":1,\"\\n\":2}",
+            &format!("[7, 0.{}]", "1".repeat(64)),
+            "[",
+            "",
+        ] {
+            let before = array.out.clone();
+            assert_eq!(array.push(text.as_bytes(), &|| ()), Push::InDoubt, "{text}");
+            assert_eq!(array.out, before, "{text}");
+        }
+    }
+}
