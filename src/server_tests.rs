@@ -1,7 +1,11 @@
 //! What only shows inside a server: that our reading of JSON, time, names and keys is PostgreSQL's.
 
+mod documents;
+mod jsonb;
+
 #[pgrx::pg_schema]
 mod tests {
+    use super::documents::Random;
     use crate::clock;
     use crate::json::certainly_one_value;
     use crate::pg::advisory::Key;
@@ -13,16 +17,6 @@ mod tests {
 
     fn one<T: FromDatum + IntoDatum>(query: &str) -> T {
         Spi::get_one(query).expect("the query runs").expect("the query returns a value")
-    }
-
-    /// A small generator, so that a failure can be repeated.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((self.0 >> 33) % bound as u64) as usize
-        }
     }
 
     /// Texts made of pieces of JSON, most of them broken in some way.
@@ -75,7 +69,7 @@ mod tests {
             let text = json_like(&mut random);
             if certainly_one_value(text.as_bytes()) {
                 certain += 1;
-                let accepted = crate::pg::json::accepts(text.as_bytes(), Form::Jsonb);
+                let accepted = json::parsed(text.as_bytes(), Form::Jsonb);
                 assert!(accepted.is_ok(), "{text:?}: {accepted:?}");
             }
         }

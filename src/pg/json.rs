@@ -2,8 +2,8 @@
 //! functions decide what is JSON, so that what is refused here is what it would refuse.
 
 use crate::error::Error;
-use crate::json::certainly_one_value;
-use crate::pg::values::{self, JsonbBuf};
+use crate::json::{ArrayEncoder, MAX_BYTES, Push, certainly_one_value};
+use crate::pg::values::JsonbBuf;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::ffi::CString;
@@ -27,9 +27,6 @@ impl Refusal {
 /// The largest text that one varlena can hold (`MaxAllocSize`), less its header.
 const MAX_TEXT: usize = 0x3fff_ffff - 16;
 
-/// Bytes of text that are parsed without a look for a cancel.
-const CHUNK_BYTES: usize = 8 << 20;
-
 /// Which of PostgreSQL's two JSON types decides.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -47,73 +44,53 @@ pub(crate) fn check(text: &[u8], form: Form) -> Result<(), Refusal> {
     parse(text, form).map(drop)
 }
 
-/// What PostgreSQL says of a text, whatever a quick look says.
+/// What PostgreSQL makes of a text, whatever a quick look says.
 #[cfg(any(test, feature = "pg_test"))]
-pub(crate) fn accepts(text: &[u8], form: Form) -> Result<(), Refusal> {
-    parse(text, form).map(drop)
+pub(crate) fn parsed(text: &[u8], form: Form) -> Result<JsonbBuf, Refusal> {
+    parse(text, form)
 }
 
 /// One jsonb array of texts that are each one JSON value; the first that is not is told by its
-/// index. `Ok(Err(..))` when each is fine and the whole is too large for jsonb.
+/// index. The whole may be too large for jsonb though each is fine.
+///
+/// An encoder of our own builds it; PostgreSQL's parser, several times slower, is asked for the
+/// elements that this one is in doubt about, and only for them.
 pub(crate) fn array_of(texts: &[&[u8]]) -> Result<JsonbBuf, Unfit> {
+    let watch = || {
+        pgrx::check_for_interrupts!();
+    };
+    let bytes = texts.iter().map(|text| text.len()).sum();
+    let mut array = ArrayEncoder::new(texts.len(), bytes);
     for (index, text) in texts.iter().enumerate() {
-        pgrx::check_for_interrupts!();
-        check(text, Form::Jsonb).map_err(|refusal| Unfit::Element(index, refusal))?;
-    }
-    let mut parts = Vec::new();
-    for chunk in chunks(texts) {
-        pgrx::check_for_interrupts!();
-        parts.push(parse(&joined(chunk), Form::Jsonb).map_err(Unfit::Whole)?);
-    }
-    concatenated(parts).map_err(Unfit::Whole)
-}
-
-/// The elements of jsonb arrays in one; two by two, as each step copies all that it puts together.
-fn concatenated(mut parts: Vec<JsonbBuf>) -> Result<JsonbBuf, Refusal> {
-    while parts.len() > 1 {
-        let mut pairs = Vec::with_capacity(parts.len().div_ceil(2));
-        for pair in parts.chunks(2) {
-            pgrx::check_for_interrupts!();
-            pairs.push(match pair {
-                [first, second] => call(pg_sys::jsonb_concat, || {
-                    vec![Some(values::new_jsonb(first)), Some(values::new_jsonb(second))]
-                })?,
-                rest => rest[0].clone(),
-            });
+        watch();
+        let pushed = match array.push(text, &watch) {
+            Push::InDoubt => {
+                let element = parse(text, Form::Jsonb).map_err(|refusal| Unfit::Element(index, refusal))?;
+                array.push_jsonb(element.bytes())
+            }
+            pushed => pushed,
+        };
+        if pushed == Push::Full {
+            drop(array);
+            return Err(too_large(texts, index + 1));
         }
-        parts = pairs;
     }
-    Ok(parts.pop().expect("there is at least one part"))
+    Ok(JsonbBuf::of_bytes(array.finish()))
 }
 
-/// Texts in runs of some megabytes: PostgreSQL's parser does not look for a cancel while it is at
-/// work, which it is for a second on 30 to 75 MB.
-fn chunks<'t, 'b>(texts: &'t [&'b [u8]]) -> impl Iterator<Item = &'t [&'b [u8]]> {
-    let mut rest = Some(texts);
-    core::iter::from_fn(move || {
-        let texts = rest.take()?;
-        let mut bytes = 0;
-        let fit = texts.iter().take_while(|text| {
-            bytes += text.len();
-            bytes <= CHUNK_BYTES
-        });
-        let (chunk, left) = texts.split_at(fit.count().max(1).min(texts.len()));
-        rest = (!left.is_empty()).then_some(left);
-        Some(chunk)
+/// Each text that is left may still be the one that is no JSON, which goes before.
+fn too_large(texts: &[&[u8]], checked: usize) -> Unfit {
+    for (index, text) in texts.iter().enumerate().skip(checked) {
+        pgrx::check_for_interrupts!();
+        if let Err(refusal) = check(text, Form::Jsonb) {
+            return Unfit::Element(index, refusal);
+        }
+    }
+    // As PostgreSQL says it (jsonb_util.c), without the minutes that it may take to come to it.
+    Unfit::Whole(Refusal {
+        code: PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        message: format!("total size of jsonb array elements exceeds the maximum of {MAX_BYTES} bytes"),
     })
-}
-
-fn joined(texts: &[&[u8]]) -> Vec<u8> {
-    let mut joined = Vec::with_capacity(texts.iter().map(|text| text.len() + 1).sum::<usize>() + 2);
-    joined.push(b'[');
-    for (index, text) in texts.iter().enumerate() {
-        if index > 0 {
-            joined.push(b',');
-        }
-        joined.extend_from_slice(text);
-    }
-    joined.push(b']');
-    joined
 }
 
 /// Why texts cannot be one jsonb array.

@@ -186,6 +186,16 @@ impl JsonbBuf {
             JsonbBuf(core::slice::from_raw_parts(value.cast::<u8>(), size).to_vec())
         }
     }
+
+    /// Takes bytes that are those of a jsonb.
+    pub(crate) fn of_bytes(varlena: Vec<u8>) -> Self {
+        JsonbBuf(varlena)
+    }
+
+    /// The whole varlena.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl IntoDatum for JsonbBuf {

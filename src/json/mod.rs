@@ -1,0 +1,23 @@
+//! JSON that nobody could doubt: told to be one value, or written as jsonb, without PostgreSQL.
+//!
+//! PostgreSQL's parser decides what is JSON; this spares it the texts where there is nothing to
+//! decide. One grammar (`grammar`) reads a subset of JSON: numbers of simple form, simple escapes,
+//! nesting that is not deep. What it reads it tells to a listener: one that only wants to know
+//! whether the text is certain (`certain`), or one that keeps it (`tape`) for an encoder (`encode`)
+//! that writes the bytes which PostgreSQL's `jsonb_in` would. All of them answer `None` or false for
+//! "ask PostgreSQL", never for "refuse".
+//!
+//! Texts are bytes in the encoding of the database. Bytes over 127 count as parts of strings: in
+//! every encoding that a server can have they belong to characters that hold no ASCII byte, and
+//! PostgreSQL's own parser goes by bytes too.
+
+mod certain;
+mod encode;
+mod escape;
+mod grammar;
+mod numeric;
+mod scan;
+mod tape;
+
+pub(crate) use certain::certainly_one_value;
+pub(crate) use encode::{ArrayEncoder, MAX_BYTES, Push};
