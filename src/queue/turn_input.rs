@@ -186,7 +186,7 @@ FROM (SELECT CASE WHEN $1->0 ? 'OrchestrationStarted' THEN 'history'
 
 fn without_metadata(db: &Db, instance_id: &[u8], messages: JsonbBuf) -> Result<TurnInput> {
     let events = db.query(&HISTORY_OF_ALL_EXECUTIONS, &[instance_id.into()]);
-    let (history, kv_snapshot) = history(&events, kv_snapshot)?;
+    let (history, kv_snapshot) = history(&events, kv_snapshot(db, instance_id))?;
     let rows = db.query(&NAMED_BY, &[(&history).into(), (&messages).into()]);
     let row = rows.first().expect("a query without FROM returns one row");
     Ok(TurnInput {
@@ -195,6 +195,6 @@ fn without_metadata(db: &Db, instance_id: &[u8], messages: JsonbBuf) -> Result<T
         execution_id: row.int8(3).unwrap_or(1),
         history,
         messages,
-        kv_snapshot: kv_snapshot(db, instance_id),
+        kv_snapshot,
     })
 }
