@@ -62,7 +62,7 @@ pub(crate) struct ArrayEncoder {
 impl ArrayEncoder {
     /// For `count` elements of about `bytes` in all.
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
-        let mut out = Vec::with_capacity(VARLENA_HEADER + 4 + 4 * count + bytes);
+        let mut out = Vec::with_capacity(VARLENA_HEADER + 4 + (4 * count + bytes).min(MAX_BYTES));
         out.resize(VARLENA_HEADER, 0);
         let entries = begin(&mut out, IS_ARRAY, count, count);
         ArrayEncoder { out, entries, tokens: Vec::new(), members: Vec::new() }

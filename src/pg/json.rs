@@ -86,7 +86,7 @@ fn too_large(texts: &[&[u8]], checked: usize) -> Unfit {
             return Unfit::Element(index, refusal);
         }
     }
-    // As PostgreSQL says it (jsonb_util.c), without the minutes that it may take to come to it.
+    // As PostgreSQL says it (jsonb_util.c), which would read it all again first.
     Unfit::Whole(Refusal {
         code: PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         message: format!("total size of jsonb array elements exceeds the maximum of {MAX_BYTES} bytes"),
