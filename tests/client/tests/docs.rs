@@ -2,6 +2,8 @@
 //! them with its exact signature, their links lead somewhere, and `\df+` and `\d+` have a sentence on
 //! everything.
 
+#[path = "docs/errors.rs"]
+mod errors;
 #[path = "docs/examples.rs"]
 mod examples;
 #[path = "docs/markdown.rs"]
@@ -30,8 +32,7 @@ async fn examples_print_what_is_shown() {
         }
         let database = Database::make().await;
         if BEGIN_WITH_DUROXIDE_PG.iter().any(|path| page.path == Path::new(path)) {
-            let provider = queue::open(&database.url(), "shop", MigrationPolicy::ApplyAll).await;
-            provider.pool().close().await;
+            duroxide_pg_schema(&database, "shop").await;
         }
         complaints.extend(examples::check(page, &database).await);
         database.remove().await;
@@ -42,6 +43,23 @@ async fn examples_print_what_is_shown() {
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
     assert!(ran >= 8, "only {ran} pages promise that their examples run");
+}
+
+/// Lets duroxide-pg lay out a schema with its own migrations.
+async fn duroxide_pg_schema(database: &Database, schema: &str) {
+    let provider = queue::open(&database.url(), schema, MigrationPolicy::ApplyAll).await;
+    provider.pool().close().await;
+}
+
+#[tokio::test]
+async fn every_error_is_in_its_functions_table_and_every_row_is_raised() {
+    let mut database = Database::make().await;
+    errors::prepare(&database).await;
+
+    let complaints = errors::check(&pages(), &mut database).await;
+
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    database.remove().await;
 }
 
 /// Pages that are linked to and may still be to come.

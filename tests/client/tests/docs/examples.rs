@@ -107,7 +107,7 @@ async fn run(database: &Database, examples: &[Example]) -> Vec<String> {
     let printed = fs::read_to_string(folder.join("printed")).expect("psql prints UTF-8");
     fs::remove_dir_all(&folder).expect("our own folder");
 
-    let mut printed: Vec<String> = printed.split(&format!("{MARK}\n")).map(|text| tidy(text)).collect();
+    let mut printed: Vec<String> = printed.split(&format!("{MARK}\n")).map(tidy).collect();
     printed.pop(); // nothing comes after the last mark
     printed
 }
