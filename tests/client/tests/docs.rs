@@ -61,8 +61,8 @@ async fn every_error_is_in_its_functions_table_and_every_row_is_raised() {
     database.remove().await;
 }
 
-/// Pages that are linked to and may still be to come.
-const TO_COME: [&str; 2] = ["docs/monitoring.md", "docs/performance.md"];
+/// What is linked to and may still be to come.
+const TO_COME: [&str; 3] = ["docs/monitoring.md", "docs/performance.md", "examples"];
 
 /// Pages on which functions may be told of beside the reference's headings.
 const VIEWS: [&str; 2] = ["docs/monitoring.md", "docs/reference/management.md"];
