@@ -27,6 +27,13 @@ CREATE TABLE {q}.dead_letters (
 
 COMMENT ON TABLE {q}.dead_letters IS
   'Messages that could never be delivered, taken out of the queue with the reason.';
+COMMENT ON COLUMN {q}.dead_letters.message_id IS 'Its id in orchestrator_queue, which redrive gives back to it.';
+COMMENT ON COLUMN {q}.dead_letters.work_item IS 'The text of the message, to be repaired before redrive.';
+COMMENT ON COLUMN {q}.dead_letters.visible_at IS 'Its place in the queue, which redrive gives back to it.';
+COMMENT ON COLUMN {q}.dead_letters.attempt_count IS 'How often it had been claimed.';
+COMMENT ON COLUMN {q}.dead_letters.buried_at IS 'When a fetch took it out of the queue, by the clock of its caller.';
+COMMENT ON COLUMN {q}.dead_letters.sqlstate IS 'The SQLSTATE of what PostgreSQL says of the text.';
+COMMENT ON COLUMN {q}.dead_letters.reason IS 'What PostgreSQL says of the text.';
 
 CREATE TABLE {q}._duroxide_queue (
   origin text NOT NULL CHECK (origin IN ('created', 'adopted')),
@@ -37,3 +44,7 @@ CREATE TABLE {q}._duroxide_queue (
 
 COMMENT ON TABLE {q}._duroxide_queue IS
   'One row: how the extension duroxide_queue came to serve this schema, and what it replaced here.';
+COMMENT ON COLUMN {q}._duroxide_queue.origin IS 'created or adopted.';
+COMMENT ON COLUMN {q}._duroxide_queue.layout IS 'Version of what the extension has added to the schema.';
+COMMENT ON COLUMN {q}._duroxide_queue.made_schema IS 'Whether create_queue has made the schema, so that drop_queue may drop it.';
+COMMENT ON COLUMN {q}._duroxide_queue.replaced_functions IS 'Definitions of the functions that release_queue puts back.';

@@ -76,3 +76,36 @@ COMMENT ON TABLE {q}.sessions IS 'Which worker a session of work items is bound 
 COMMENT ON TABLE {q}.kv_store IS 'The key-value store of each instance, as of the end of its last execution.';
 COMMENT ON TABLE {q}.kv_delta IS 'What the running execution has changed in the store; a NULL value is a cleared key.';
 COMMENT ON TABLE {q}._duroxide_migrations IS 'The migration level that clients of duroxide-pg take the schema for.';
+
+-- Columns whose name does not say it all. Times in bigint are milliseconds of the Unix epoch.
+COMMENT ON COLUMN {q}.instances.current_execution_id IS 'The execution that runs, or ran last.';
+COMMENT ON COLUMN {q}.instances.custom_status IS 'What the orchestration shows to the outside.';
+COMMENT ON COLUMN {q}.instances.custom_status_version IS 'Goes up by one with each change of custom_status.';
+COMMENT ON COLUMN {q}.executions.status IS 'Running, Completed, Failed or ContinuedAsNew.';
+COMMENT ON COLUMN {q}.executions.output IS 'The result, or the error of a failed execution.';
+COMMENT ON COLUMN {q}.executions.duroxide_version_major IS
+  'With minor and patch: the version of duroxide that the execution is pinned to; NULL lets every dispatcher claim it.';
+COMMENT ON COLUMN {q}.history.event_data IS 'The event, one JSON value.';
+COMMENT ON COLUMN {q}.orchestrator_queue.work_item IS 'The message, one JSON value.';
+COMMENT ON COLUMN {q}.orchestrator_queue.visible_at IS 'Not claimed before this moment. Claims go by visible_at, then id.';
+COMMENT ON COLUMN {q}.orchestrator_queue.lock_token IS 'The claim that has taken the message; NULL if none has.';
+COMMENT ON COLUMN {q}.orchestrator_queue.locked_until IS 'End of the lease of that claim, in ms of the Unix epoch.';
+COMMENT ON COLUMN {q}.orchestrator_queue.attempt_count IS 'How often the message has been claimed.';
+COMMENT ON COLUMN {q}.worker_queue.work_item IS 'The activity to run, one JSON value.';
+COMMENT ON COLUMN {q}.worker_queue.visible_at IS 'Not claimed before this moment. Claims go by visible_at, then id.';
+COMMENT ON COLUMN {q}.worker_queue.lock_token IS 'The claim that has taken the item; NULL if none has.';
+COMMENT ON COLUMN {q}.worker_queue.locked_until IS 'End of the lease of that claim, in ms of the Unix epoch.';
+COMMENT ON COLUMN {q}.worker_queue.attempt_count IS 'How often the item has been claimed.';
+COMMENT ON COLUMN {q}.worker_queue.session_id IS 'Only the worker that has this session may claim the item.';
+COMMENT ON COLUMN {q}.worker_queue.tag IS 'Only workers that take this tag may claim the item.';
+COMMENT ON COLUMN {q}.instance_locks.lock_token IS 'The name of the claim, which its owner shows to acknowledge, renew or abandon.';
+COMMENT ON COLUMN {q}.instance_locks.locked_until IS 'End of the lease, in ms of the Unix epoch; from then on it counts for nothing.';
+COMMENT ON COLUMN {q}.instance_locks.locked_at IS 'When the instance was claimed, in ms of the Unix epoch.';
+COMMENT ON COLUMN {q}.sessions.worker_id IS 'The owner that the worker names in fetch_work_item.';
+COMMENT ON COLUMN {q}.sessions.locked_until IS 'Until when the session is that worker''s, in ms of the Unix epoch.';
+COMMENT ON COLUMN {q}.sessions.last_activity_at IS 'When an item of it was last claimed, renewed or acknowledged, in ms of the Unix epoch.';
+COMMENT ON COLUMN {q}.sessions.session_id IS 'What the work items name that belong together.';
+COMMENT ON COLUMN {q}.kv_store.execution_id IS 'The execution that has written the value.';
+COMMENT ON COLUMN {q}.kv_store.last_updated_at_ms IS 'When it was written, in ms of the Unix epoch.';
+COMMENT ON COLUMN {q}.kv_delta.value IS 'NULL if the key has been cleared.';
+COMMENT ON COLUMN {q}.kv_delta.last_updated_at_ms IS 'When it was written or cleared, in ms of the Unix epoch.';

@@ -64,6 +64,18 @@ pub async fn open(options: PgConnectOptions) -> PgConnection {
         .unwrap_or_else(|error| panic!("cannot connect to {url}: {error}"))
 }
 
+/// The URL of a database of the server under test, for clients other than ours: nothing in it but what every driver
+/// knows.
+///
+/// # Panics
+///
+/// If `DUROXIDE_QUEUE_TEST_URL` is missing or names no database.
+pub fn url_of(database: &str) -> String {
+    let url = url();
+    let (server, _) = url.rsplit_once('/').expect("the URL names a database");
+    format!("{server}/{database}")
+}
+
 /// Creates the extension if the database has none yet.
 ///
 /// # Errors

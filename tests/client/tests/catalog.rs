@@ -118,9 +118,9 @@ async fn every_member_of_the_extension_has_a_comment() {
            AND NOT EXISTS (SELECT FROM pg_description c
                            WHERE (c.classoid, c.objoid, c.objsubid) = (d.classid, d.objid, 0))
          UNION ALL
-         SELECT 'column ' || a.attname
-         FROM pg_attribute a
-         WHERE a.attrelid = 'duroxide_queue.queues'::regclass AND a.attnum > 0
+         SELECT 'column ' || c.relname || '.' || a.attname
+         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+         WHERE c.relnamespace = 'duroxide_queue'::regnamespace AND a.attnum > 0
            AND col_description(a.attrelid, a.attnum) IS NULL",
     )
     .await;
@@ -264,6 +264,11 @@ async fn as_the_contract_says(session: &mut PgConnection, owner: &str) {
     assert_listed("migrations.tsv", &migrations, &[&lines(MIGRATIONS)]);
 }
 
+/// Columns whose name says what they are, in whichever table of a queue.
+const SPEAKING_COLUMNS: &str = "id instance_id execution_id event_id activity_id parent_instance_id \
+  orchestration_name orchestration_version event_type key value version name \
+  created_at updated_at started_at completed_at applied_at duroxide_version_minor duroxide_version_patch";
+
 async fn every_function_and_table_has_a_comment(session: &mut PgConnection) {
     let functions = functions_without_comment(session).await;
     let tables = texts(
@@ -275,7 +280,19 @@ async fn every_function_and_table_has_a_comment(session: &mut PgConnection) {
         ),
     )
     .await;
-    assert!(functions.is_empty() && tables.is_empty(), "no comment on {functions:#?} and {tables:#?}");
+    let columns = texts(
+        session,
+        &format!(
+            "SELECT c.relname || '.' || a.attname
+             FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+             WHERE c.relnamespace = '{QUEUE}'::regnamespace AND c.relkind = 'r'
+               AND a.attname <> ALL (string_to_array('{SPEAKING_COLUMNS}', ' '))
+               AND col_description(c.oid, a.attnum) IS NULL"
+        ),
+    )
+    .await;
+    let without: Vec<_> = [functions, tables, columns].into_iter().flatten().collect();
+    assert!(without.is_empty(), "no comment on {without:#?}");
 }
 
 async fn functions_without_comment(session: &mut PgConnection) -> BTreeSet<String> {

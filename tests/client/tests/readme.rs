@@ -56,7 +56,7 @@ fn output_of(command: &mut Command) -> String {
 async fn the_claim_is_as_shown_in_psql_python_and_node() {
     let database = Database::make().await;
     let mut session = database.connect().await;
-    let url = database_url(database.name());
+    let url = server::url_of(database.name());
     run(&mut session, "CREATE EXTENSION duroxide_queue; SELECT duroxide_queue.create_queue('app')").await;
 
     // psql
@@ -107,10 +107,4 @@ async fn the_claim_is_as_shown_in_psql_python_and_node() {
     assert_eq!((left, completed), (0, 2), "both turns were acknowledged");
     drop(session);
     database.remove().await;
-}
-
-fn database_url(database: &str) -> String {
-    let url = server::url();
-    let (server, _) = url.rsplit_once('/').expect("the URL names a database");
-    format!("{server}/{database}")
 }
