@@ -69,7 +69,7 @@ async fn a_schema_that_is_not_whole_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_live_schema_is_not_created_over() {
+async fn c4_a_live_schema_is_not_created_over() {
     let (database, mut session) = reference_schema().await;
     fill(&mut session).await;
     let (catalog_before, data_before) = (snapshot(&mut session, "app").await, data(&mut session).await);
@@ -94,7 +94,7 @@ async fn a_live_schema_is_not_created_over() {
 }
 
 #[tokio::test]
-async fn a_name_that_adoption_needs_is_not_taken_over() {
+async fn c4_a_name_that_adoption_needs_is_not_taken_over() {
     let (database, mut session) = reference_schema().await;
     let taken = [
         ("dead letters", "CREATE TABLE app.dead_letters (mine text)"),

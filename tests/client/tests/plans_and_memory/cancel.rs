@@ -42,7 +42,7 @@ const TRACE: &str = "SELECT (SELECT count(*) FROM history) + (SELECT sum(attempt
                      + (SELECT count(*) FROM orchestrator_queue WHERE lock_token IS NULL) + (SELECT count(*) FROM instance_locks)";
 
 #[tokio::test]
-async fn a_fetch_of_many_large_messages_can_be_cancelled() {
+async fn g5_a_fetch_of_many_large_messages_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -57,7 +57,7 @@ async fn a_fetch_of_many_large_messages_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_fetch_of_a_long_history_can_be_cancelled() {
+async fn g5_a_fetch_of_a_long_history_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -72,7 +72,7 @@ async fn a_fetch_of_a_long_history_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn an_acknowledgement_with_ten_thousand_events_can_be_cancelled() {
+async fn g5_an_acknowledgement_with_ten_thousand_events_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -91,7 +91,7 @@ async fn an_acknowledgement_with_ten_thousand_events_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_a_key_can_be_cancelled() {
+async fn g5_a_call_that_waits_for_a_key_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     let mut holder = queue.connect().await;

@@ -51,7 +51,7 @@ async fn assert_no_growth(session: &mut PgConnection, kind: &str, before: [(&'st
 }
 
 #[tokio::test]
-async fn ten_thousand_calls_of_each_kind_leave_memory_where_it_was() {
+async fn e5_ten_thousand_calls_of_each_kind_leave_memory_where_it_was() {
     let (database, mut session) = queue_alone().await;
     for (kind, call) in [
         (
@@ -85,7 +85,7 @@ async fn ten_thousand_calls_of_each_kind_leave_memory_where_it_was() {
 }
 
 #[tokio::test]
-async fn ten_thousand_failing_acknowledgements_leave_memory_where_it_was() {
+async fn e5_ten_thousand_failing_acknowledgements_leave_memory_where_it_was() {
     let (database, mut session) = queue_alone().await;
     must(
         &mut session,

@@ -33,7 +33,7 @@ async fn enqueue(session: &mut PgConnection, schema: &str, instance: &str) {
 }
 
 #[tokio::test]
-async fn a_queue_can_be_renamed_and_two_can_swap_their_names() {
+async fn c2_a_queue_can_be_renamed_and_two_can_swap_their_names() {
     let (database, mut session) = database_with(&["a", "b"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
@@ -86,7 +86,7 @@ async fn the_key_of_an_instance_follows_the_name_of_its_queue() {
 }
 
 #[tokio::test]
-async fn a_queue_can_be_dropped_and_made_anew_under_a_live_session() {
+async fn c2_a_queue_can_be_dropped_and_made_anew_under_a_live_session() {
     let (database, mut session) = database_with(&["a"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
@@ -119,7 +119,7 @@ async fn a_queue_can_be_dropped_and_made_anew_under_a_live_session() {
 }
 
 #[tokio::test]
-async fn the_extension_can_be_dropped_and_created_anew_under_live_sessions() {
+async fn c2_the_extension_can_be_dropped_and_created_anew_under_live_sessions() {
     let (database, mut session) = database_with(&["a"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
@@ -149,7 +149,7 @@ async fn the_extension_can_be_dropped_and_created_anew_under_live_sessions() {
 }
 
 #[tokio::test]
-async fn tables_can_change_between_two_calls() {
+async fn c2_tables_can_change_between_two_calls() {
     let (database, mut session) = database_with(&["a"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
@@ -223,7 +223,7 @@ async fn a_session_serves_forty_queues() {
 }
 
 #[tokio::test]
-async fn plans_do_not_depend_on_the_search_path_or_on_temporary_objects() {
+async fn f2_plans_do_not_depend_on_the_search_path_or_on_temporary_objects() {
     let (database, mut session) = database_with(&["a", "b"]).await;
     must(
         &mut session,

@@ -119,7 +119,7 @@ async fn wal_of(session: &mut PgConnection, call: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn readers_and_empty_polls_work_in_a_read_only_transaction() {
+async fn g3_readers_and_empty_polls_work_in_a_read_only_transaction() {
     let (queue, mut session) = with_nothing_to_claim().await;
     must(&mut session, "BEGIN READ ONLY").await;
     for read in READS {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 const FUNCTIONS: &str = include_str!("../catalog/functions.tsv");
 
 #[tokio::test]
-async fn without_rights_on_tables_every_function_is_refused() {
+async fn f3_without_rights_on_tables_every_function_is_refused() {
     let names: BTreeSet<_> = CALLS.iter().map(|(name, _)| *name).collect();
     let contract: BTreeSet<_> = FUNCTIONS
         .lines()
@@ -59,7 +59,7 @@ async fn without_rights_on_tables_every_function_is_refused() {
 }
 
 #[tokio::test]
-async fn rights_are_asked_again_at_each_call_in_a_session_with_kept_plans() {
+async fn f3_rights_are_asked_again_at_each_call_in_a_session_with_kept_plans() {
     let (mut database, mut owners, _) = owned_queue(Kind::Created).await;
     let client = database.role("client").await;
     must(&mut owners, &format!("GRANT USAGE ON SCHEMA app TO {client} WITH GRANT OPTION")).await;
@@ -87,7 +87,7 @@ async fn rights_are_asked_again_at_each_call_in_a_session_with_kept_plans() {
 }
 
 #[tokio::test]
-async fn rights_are_those_of_the_role_that_is_set() {
+async fn f3_rights_are_those_of_the_role_that_is_set() {
     let (mut database, mut owners, _) = owned_queue(Kind::Created).await;
     let client = database.role("client").await;
     let stranger = database.role("stranger").await;
@@ -128,7 +128,7 @@ async fn each_call(session: &mut PgConnection, calls: &[&(&str, &str)], refused:
 }
 
 #[tokio::test]
-async fn columns_of_other_types_are_an_error_and_no_look_into_memory() {
+async fn g2_columns_of_other_types_are_an_error_and_no_look_into_memory() {
     let (database, mut owners, _) = owned_queue(Kind::Created).await;
     let mut complaints = Vec::new();
     for (column, calls) in [

@@ -13,7 +13,7 @@ use sqlx::postgres::PgConnection;
 const SHADOWS: &str = include_str!("shadows.sql");
 
 #[tokio::test]
-async fn what_somebody_has_put_in_the_way_of_the_extension_does_not_become_part_of_it() {
+async fn f1_what_somebody_has_put_in_the_way_of_the_extension_does_not_become_part_of_it() {
     let mut database = Database::make().await;
     let evil = database.role("evil").await;
     let name = database.name().to_owned();
@@ -46,7 +46,7 @@ async fn what_somebody_has_put_in_the_way_of_the_extension_does_not_become_part_
 }
 
 #[tokio::test]
-async fn names_that_the_caller_puts_in_the_way_do_not_matter() {
+async fn f2_names_that_the_caller_puts_in_the_way_do_not_matter() {
     for kind in Kind::OURS {
         for path in ["mine, pg_temp, pg_catalog", "pg_temp, mine, pg_catalog, app", "mine", "''"] {
             let (database, mut owners, _) = owned_queue(kind).await;
@@ -69,7 +69,7 @@ async fn names_that_the_caller_puts_in_the_way_do_not_matter() {
 }
 
 #[tokio::test]
-async fn functions_without_a_pinned_path_do_run_into_those_names() {
+async fn f2_functions_without_a_pinned_path_do_run_into_those_names() {
     let (database, mut superuser) = database_with_extension().await;
     let provider = queue::open(&database.url(), "app", MigrationPolicy::ApplyAll).await;
     provider.pool().close().await;
@@ -84,7 +84,7 @@ async fn functions_without_a_pinned_path_do_run_into_those_names() {
 }
 
 #[tokio::test]
-async fn a_definer_with_a_hostile_path_calls_the_real_functions() {
+async fn f2_a_definer_with_a_hostile_path_calls_the_real_functions() {
     let (mut database, mut owners, owner) = owned_queue(Kind::Created).await;
     let caller = database.role("caller").await;
     let mut superuser = database.connect().await;
@@ -108,7 +108,7 @@ async fn a_definer_with_a_hostile_path_calls_the_real_functions() {
 }
 
 #[tokio::test]
-async fn management_does_not_mind_names_in_the_way() {
+async fn f2_management_does_not_mind_names_in_the_way() {
     for path in ["mine, pg_temp, pg_catalog", "pg_temp, mine, pg_catalog", "''"] {
         let (database, mut superuser) = database_with_extension().await;
         let provider = queue::open(&database.url(), "app", MigrationPolicy::ApplyAll).await;
