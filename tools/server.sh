@@ -68,11 +68,16 @@ standby() {
   local bin dir primary
   primary=$(cat "$1/port")
   enter "$(cat "$1/bin")" "$2"
-  as_server_user "$bin/pg_basebackup" -h 127.0.0.1 -p "$primary" -U postgres -D data -R -c fast --no-sync >basebackup.log 2>&1 || {
+  as_server_user "$bin/pg_basebackup" -h 127.0.0.1 -p "$primary" -U postgres -D data -c fast --no-sync >basebackup.log 2>&1 || {
     tail -n 20 basebackup.log >&2
     die "pg_basebackup failed"
   }
-  echo "unix_socket_directories = '$dir'" >>data/postgresql.conf
+  # Written by hand: pg_basebackup -R uses options that another release's libpq does not know.
+  as_server_user touch data/standby.signal
+  cat >>data/postgresql.conf <<CONF
+unix_socket_directories = '$dir'
+primary_conninfo = 'host=127.0.0.1 port=$primary user=postgres'
+CONF
   launch
 }
 

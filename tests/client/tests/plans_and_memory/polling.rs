@@ -6,12 +6,12 @@ use duroxide_queue_tests::outcome::{must, run};
 use duroxide_queue_tests::queue::Queue;
 use sqlx::postgres::PgConnection;
 
-const FETCHES: [&str; 2] = [
+pub(crate) const FETCHES: [&str; 2] = [
     "SELECT * FROM fetch_orchestration_item(1000, 60000)",
     "SELECT * FROM fetch_work_item(1000, 60000, 'w')",
 ];
 
-const READS: [&str; 16] = [
+pub(crate) const READS: [&str; 16] = [
     "SELECT * FROM fetch_history('i')",
     "SELECT * FROM fetch_history_with_execution('i', 1)",
     "SELECT * FROM get_custom_status('i', -1)",
@@ -30,13 +30,18 @@ const READS: [&str; 16] = [
     "SELECT * FROM list_instances_by_status('Running')",
 ];
 
-/// A running instance with everything that there is to read, and nothing to claim at `1000`: one
-/// instance and one work item are leased, others lie in the future.
 async fn with_nothing_to_claim() -> (Queue, PgConnection) {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
+    fill_with_nothing_to_claim(&mut session).await;
+    (queue, session)
+}
+
+/// A running instance with everything that there is to read, and nothing to claim at `1000`: one
+/// instance and one work item are leased, others lie in the future.
+pub(crate) async fn fill_with_nothing_to_claim(session: &mut PgConnection) {
     must(
-        &mut session,
+        session,
         "INSERT INTO instances (instance_id, orchestration_name, created_at, updated_at) VALUES ('i', 'O', 'epoch', 'epoch'); \
          INSERT INTO executions (instance_id, execution_id, started_at) VALUES ('i', 1, 'epoch'); \
          INSERT INTO history VALUES ('i', 1, 1, 'E', '{}', 'epoch'); \
@@ -51,11 +56,10 @@ async fn with_nothing_to_claim() -> (Queue, PgConnection) {
     )
     .await;
     // What would be written is hint bits of the filling, not of the calls.
-    must(&mut session, "VACUUM").await;
-    (queue, session)
+    must(session, "VACUUM").await;
 }
 
-async fn has_xid(session: &mut PgConnection) -> bool {
+pub(crate) async fn has_xid(session: &mut PgConnection) -> bool {
     text(session, "SELECT pg_current_xact_id_if_assigned() IS NOT NULL").await == "t"
 }
 
