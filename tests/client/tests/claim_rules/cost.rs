@@ -15,10 +15,10 @@ const MAX_PAGES: i64 = 1_000;
 
 /// What a call did to the tables and indexes of its queue.
 #[derive(Clone, Copy, Debug)]
-struct Cost {
-    table_scans: i64,
-    entries: i64,
-    pages: i64,
+pub(crate) struct Cost {
+    pub(crate) table_scans: i64,
+    pub(crate) entries: i64,
+    pub(crate) pages: i64,
 }
 
 impl Cost {
@@ -36,7 +36,7 @@ impl Cost {
     }
 
     /// Runs a call and takes back what it did.
-    async fn of(session: &mut PgConnection, call: &str, expected: &str) -> Cost {
+    pub(crate) async fn of(session: &mut PgConnection, call: &str, expected: &str) -> Cost {
         must(session, "BEGIN").await;
         let before = Cost::so_far(session).await;
         assert_eq!(text(session, call).await, expected, "{call}");
