@@ -3,6 +3,7 @@
 
 use crate::dispatcher::{code, number, text};
 use duroxide_queue_tests::outcome::{must, run};
+use duroxide_queue_tests::own_server::Server;
 use duroxide_queue_tests::queue::Queue;
 use sqlx::postgres::PgConnection;
 
@@ -113,6 +114,50 @@ async fn empty_polls_and_reads_write_no_wal() {
     must(&mut session, "SELECT enqueue_orchestrator_work('free', '1', 'epoch')").await;
     assert!(wal_of(&mut session, FETCHES[0]).await.is_some(), "a claim writes WAL");
     queue.remove().await;
+}
+
+#[tokio::test]
+async fn empty_polls_leave_an_idle_server_where_it_was() {
+    const BATCH: usize = 500;
+    let polls = crate::memory::figure("DUROXIDE_QUEUE_FIGURES_CALLS", 2_000);
+    let server = Server::start().await;
+    // Nobody else writes: no vacuum, no checkpoint, no running transactions told to a standby.
+    server
+        .set(&["autovacuum = off", "wal_level = minimal", "max_wal_senders = 0", "checkpoint_timeout = '1d'"])
+        .await;
+    server.stop_immediately().await;
+    server.start_again().await;
+    let mut session = server.connect().await;
+    must(
+        &mut session,
+        "CREATE EXTENSION duroxide_queue; SELECT duroxide_queue.create_queue('q'); SET search_path = q",
+    )
+    .await;
+    fill_with_nothing_to_claim(&mut session).await;
+    for fetch in FETCHES {
+        must(&mut session, fetch).await;
+    }
+    must(&mut session, "VACUUM").await;
+    must(&mut session, "CHECKPOINT").await;
+    let state = "SELECT pg_snapshot_xmax(pg_current_snapshot()) || ' ' || pg_current_wal_insert_lsn()";
+    text(&mut session, state).await;
+
+    for fetch in FETCHES {
+        let before = text(&mut session, state).await;
+        let batch = format!("BEGIN; {fetch}; COMMIT; ").repeat(BATCH);
+        for _ in 0..polls / BATCH {
+            assert_eq!(must(&mut session, &batch).await.len(), 0);
+        }
+        let after = text(&mut session, state).await;
+        println!(
+            "figure: {polls} times {fetch}: next transaction id and end of the WAL from {before} to {after}"
+        );
+        assert_eq!(after, before, "{polls} times {fetch}");
+    }
+    // The look itself is right.
+    let before = text(&mut session, state).await;
+    must(&mut session, "SELECT enqueue_worker_work('1', 0)").await;
+    assert_ne!(text(&mut session, state).await, before);
 }
 
 /// What this session wrote to the WAL during a call; `None` for nothing.
