@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const ROWS: usize = 100_000;
 const WORKERS: usize = 8;
-const READS: usize = 8;
+const READS: usize = 12;
 
 const READERS: [(&str, &str); 4] = [
     (

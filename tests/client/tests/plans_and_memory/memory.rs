@@ -81,15 +81,15 @@ async fn assert_no_growth(session: &mut PgConnection, kind: &str, before: [(&'st
     }
 }
 
-/// A message, its turn.
+/// A message, its turn. The lease has to hold until the transaction ends, however many turns it has.
 const TURN: &str = r#"SELECT enqueue_orchestrator_work('i', '{"n": 1}', 'epoch');
     SELECT ack_orchestration_item(out_lock_token, 1000, 1, '[]', '["w"]', '[]',
       '{"orchestration_name": "O", "orchestration_version": "1", "kv_mutations": [{"action": "set", "key": "k", "value": "v"}]}')
-    FROM fetch_orchestration_item(1000, 60000);
+    FROM fetch_orchestration_item(1000, 900000000);
     DELETE FROM worker_queue"#;
 /// A work item and its end, under a session.
 const WORK_ITEM: &str = "SELECT enqueue_worker_work('1', 0, p_session_id => 's'); \
-    SELECT ack_worker(out_lock_token, p_now_ms => 1000) FROM fetch_work_item(1000, 60000, 'w', 60000)";
+    SELECT ack_worker(out_lock_token, p_now_ms => 1000) FROM fetch_work_item(1000, 900000000, 'w', 60000)";
 const CAUGHT_ERRORS: &str = "DO 'BEGIN PERFORM ack_worker(''nobody''); EXCEPTION WHEN raise_exception THEN END'; \
     DO 'BEGIN PERFORM enqueue_orchestrator_work(''i'', ''not json'', now()); EXCEPTION WHEN invalid_text_representation THEN END'";
 

@@ -40,8 +40,7 @@ const OBSTACLES: [(&str, &str, &str, &str); 8] = [
     ),
     (
         "CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / 0; END $$; \
-         CREATE CONSTRAINT TRIGGER divides AFTER INSERT ON worker_queue DEFERRABLE INITIALLY DEFERRED \
-           FOR EACH ROW EXECUTE FUNCTION divide()",
+         CREATE TRIGGER divides AFTER INSERT ON worker_queue FOR EACH ROW EXECUTE FUNCTION divide()",
         ACK,
         "22012",
         "division by zero",
@@ -94,46 +93,43 @@ const ROWS: &str = "SELECT md5(concat((SELECT string_agg(t::text, ',' ORDER BY t
 
 #[tokio::test]
 async fn g6_errors_from_inside_a_call_pass_unchanged() {
-    for (obstacle, call, code, message) in OBSTACLES {
-        for kind in Kind::ALL {
-            let (queue, mut session, token) = with_a_lease(kind).await;
+    for kind in Kind::ALL {
+        let (queue, mut session, token) = with_a_lease(kind).await;
+        let before = dispatcher::text(&mut session, ROWS).await;
+        for (obstacle, call, code, message) in OBSTACLES {
             let call = call.replace("{token}", &token);
             let message = message.replace("{q}", queue.schema());
-            must(&mut session, obstacle).await;
-            let before = dispatcher::text(&mut session, ROWS).await;
+            must(&mut session, &format!("BEGIN; {obstacle}; SAVEPOINT s")).await;
 
             for _ in 0..7 {
                 let error = must_fail(&mut session, &call).await;
                 assert_eq!(error.code, code, "{kind:?}: {call}: {error}");
-                assert!(
-                    error.message.starts_with(&message) || kind == Kind::Reference && code == "42P01",
-                    "{kind:?}: {call}: {error}"
-                );
+                // duroxide-pg's procedures find the table by the path, ours by its full name.
+                let as_theirs = kind == Kind::Reference && code == "42P01";
+                assert!(error.message.starts_with(&message) || as_theirs, "{kind:?}: {call}: {error}");
                 assert_plain(kind, &error);
                 if code == "2F003" {
                     assert_eq!(error.detail.as_deref(), Some("It is closed."), "{kind:?}");
                     assert_eq!(error.hint.as_deref(), Some("Come tomorrow."), "{kind:?}");
                 }
-            }
-
-            // Caught many times in one transaction, and inside a savepoint, it is still the same.
-            if !obstacle.contains("DEFERRED") {
-                let caught = format!(
-                    "DO $do$ BEGIN FOR n IN 1..100 LOOP BEGIN EXECUTE $call${call}$call$; RAISE 'no error'; \
-                       EXCEPTION WHEN OTHERS THEN IF SQLSTATE <> '{code}' THEN RAISE '% %', SQLSTATE, SQLERRM; END IF; END; END LOOP; END $do$"
+                must(&mut session, "ROLLBACK TO s").await;
+                assert_eq!(
+                    dispatcher::text(&mut session, ROWS).await,
+                    before,
+                    "{kind:?}: {call} has left something"
                 );
-                must(&mut session, &caught).await;
-                must(&mut session, "BEGIN; SAVEPOINT s").await;
-                assert_eq!(must_fail(&mut session, &call).await.code, code);
-                must(&mut session, "ROLLBACK TO s; COMMIT").await;
             }
-            assert_eq!(
-                dispatcher::text(&mut session, ROWS).await,
-                before,
-                "{kind:?}: {call} has left something"
+            // Caught many times in one transaction it is still the same.
+            let caught = format!(
+                "DO $do$ BEGIN FOR n IN 1..100 LOOP BEGIN EXECUTE $call${call}$call$; RAISE 'no error'; \
+                   EXCEPTION WHEN OTHERS THEN IF SQLSTATE <> '{code}' THEN RAISE '% %', SQLSTATE, SQLERRM; END IF; END; END LOOP; END $do$"
             );
-            must(&mut session, &format!("DROP SCHEMA {} CASCADE", queue.schema())).await;
+            must(&mut session, &caught).await;
+            // A sequence does not come back by itself.
+            must(&mut session, "ROLLBACK; SELECT setval('worker_queue_id_seq', 10)").await;
         }
+        assert_eq!(dispatcher::text(&mut session, ROWS).await, before, "{kind:?}");
+        queue.remove().await;
     }
 }
 

@@ -121,10 +121,10 @@ async fn g1_each_call_of_a_lease_may_come_from_another_session() {
     let mut session = queue.connect().await;
     for discards in [false, true] {
         let mut pool = Pool::on(&queue, discards).await;
-        // Each way to spread four calls over four backends, the names of the backends apart. What is
+        // Ways to spread four calls over four backends, the first one's name apart. What is
         // discarded is made anew by each call, so fewer of them have to do.
         for spread in (0..BACKENDS.pow(3)).step_by(if discards { 5 } else { 1 }) {
-            let backends = [0, spread % BACKENDS, spread / BACKENDS % BACKENDS, spread / BACKENDS.pow(2)];
+            let backends = [0, spread / BACKENDS.pow(2), spread / BACKENDS % BACKENDS, spread % BACKENDS];
             let (instance, item) = (
                 INSTANCE_CALLS[spread % INSTANCE_CALLS.len()],
                 WORK_ITEM_CALLS[spread % WORK_ITEM_CALLS.len()],
