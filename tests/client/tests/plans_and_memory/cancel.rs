@@ -7,7 +7,8 @@ use sqlx::postgres::PgConnection;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_millis(200);
-/// How long after its timeout a call may go on.
+/// How long after its timeout a call may go on, unless the machine is so busy that the whole call
+/// takes many times as long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs a call to its end, to know how long it takes, and takes it back; then cancels it early, in
@@ -33,7 +34,8 @@ async fn assert_cancellable(session: &mut PgConnection, call: &str, trace: &str)
             outcome.code() == Some(code::QUERY_CANCELED) || timeout > TIMEOUT && took < timeout,
             "at {timeout:?}, over after {took:?}: {outcome:?}"
         );
-        assert!(took < timeout + PATIENCE, "{call}: cancelled at {timeout:?}, over only after {took:?}");
+        let patience = PATIENCE.max(whole / 4);
+        assert!(took < timeout + patience, "{call}: cancelled at {timeout:?}, over only after {took:?}");
         assert_eq!(number(session, trace).await, before, "the cancelled call has left something");
     }
 }
