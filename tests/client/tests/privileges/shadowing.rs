@@ -176,7 +176,7 @@ async fn f2_names_that_the_caller_puts_in_the_way_do_not_matter() {
 }
 
 #[tokio::test]
-async fn f2_functions_without_a_pinned_path_do_run_into_those_names() {
+async fn f2_the_reference_does_run_into_those_names() {
     let (database, mut superuser) = database_with_extension().await;
     let provider = queue::open(&database.url(), "app", MigrationPolicy::ApplyAll).await;
     provider.pool().close().await;
