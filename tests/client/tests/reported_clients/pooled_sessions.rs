@@ -195,6 +195,19 @@ async fn g1_a_call_leaves_nothing_in_its_session_when_it_is_cancelled_or_rolled_
             must(&mut session, end).await;
             catalog::assert_same(end, &before, &kept(&mut session).await);
         }
+
+        // What a call could leave would be seen.
+        for left in [
+            "SELECT pg_advisory_lock(1)",
+            "PREPARE p AS SELECT 1",
+            "CREATE TEMP TABLE t (a integer)",
+            "SET lock_timeout = 1",
+            "LISTEN c",
+        ] {
+            let before = kept(&mut session).await;
+            must(&mut session, left).await;
+            assert_ne!(kept(&mut session).await, before, "{left}");
+        }
         queue.remove().await;
     }
 }
