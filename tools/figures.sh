@@ -9,7 +9,7 @@ cd "$ROOT"
 
 lock_cache
 dir=$(mktemp -d)
-trap 'tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT
+trap '[ ! -d "$dir" ] || tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 export DUROXIDE_QUEUE_FIGURES_CALLS=${DUROXIDE_QUEUE_FIGURES_CALLS:-100000}
 export DUROXIDE_QUEUE_FIGURES_IN_ONE_TRANSACTION=${DUROXIDE_QUEUE_FIGURES_IN_ONE_TRANSACTION:-5000}
@@ -22,7 +22,7 @@ for major in "$@"; do
   # One test after the other, so that none disturbs what another measures.
   DUROXIDE_QUEUE_TEST_URL=$url DUROXIDE_QUEUE_TEST_PG=$major CARGO_TARGET_DIR=$CLIENT_TARGET \
     cargo test --quiet --manifest-path tests/client/Cargo.toml --test plans_and_memory --test claim_rules -- \
-    --nocapture --test-threads=1 e2_ e5_ empty_polls_leave | sed -n -e 's/^figure: //p' -e '/^test result\|panicked/p'
+    --nocapture --test-threads=1 e2_ e5_ empty_polls_leave | sed -n -e 's/^.*figure: //p' -e '/^test result\|panicked/p'
   tools/server.sh stop "$dir"
   rm -rf "$dir"
 done

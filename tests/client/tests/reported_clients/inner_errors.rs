@@ -133,6 +133,27 @@ async fn g6_errors_from_inside_a_call_pass_unchanged() {
     }
 }
 
+/// The one code that does not pass, a limit that README.md tells: pgrx knows the server's own codes only.
+/// If this fails because the code passes, the limit is gone from there too.
+#[tokio::test]
+async fn g6_an_sqlstate_of_a_triggers_own_making_passes_with_its_texts() {
+    let (queue, mut session, token) = with_a_lease(Kind::Created).await;
+    must(
+        &mut session,
+        "CREATE FUNCTION complain() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION SQLSTATE 'DQ001' \
+           USING MESSAGE = 'not today', DETAIL = 'It is closed.', HINT = 'Come tomorrow.'; END $$; \
+         CREATE TRIGGER complains BEFORE INSERT ON worker_queue FOR EACH ROW EXECUTE FUNCTION complain()",
+    )
+    .await;
+
+    let error = must_fail(&mut session, &ACK.replace("{token}", &token)).await;
+
+    let told = [Some(error.message.as_str()), error.detail.as_deref(), error.hint.as_deref()];
+    assert_eq!(told, [Some("not today"), Some("It is closed."), Some("Come tomorrow.")]);
+    assert_eq!(error.code, "XX000");
+    queue.remove().await;
+}
+
 #[tokio::test]
 async fn g6_a_deadlock_a_timeout_and_a_conflict_keep_their_codes() {
     for kind in Kind::ALL {
