@@ -20,6 +20,8 @@ pub struct ServerError {
     pub code: String,
     /// The message.
     pub message: String,
+    /// The detail, if there is one.
+    pub detail: Option<String>,
     /// The hint, if there is one.
     pub hint: Option<String>,
 }
@@ -76,6 +78,7 @@ pub async fn run(session: &mut PgConnection, sql: &str) -> Outcome {
             Outcome::Error(ServerError {
                 code: error.code().to_owned(),
                 message: error.message().to_owned(),
+                detail: error.detail().map(str::to_owned),
                 hint: error.hint().map(str::to_owned),
             })
         }

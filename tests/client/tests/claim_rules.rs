@@ -10,6 +10,10 @@ mod cost;
 mod dispatcher;
 #[path = "claim_rules/leases.rs"]
 mod leases;
+#[path = "claim_rules/metrics.rs"]
+mod metrics;
+#[path = "claim_rules/old_snapshot.rs"]
+mod old_snapshot;
 #[path = "claim_rules/once.rs"]
 mod once;
 #[path = "claim_rules/starvation.rs"]

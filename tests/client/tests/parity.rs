@@ -20,7 +20,7 @@ use side::Side;
 use std::collections::BTreeSet;
 
 #[tokio::test]
-async fn one_script_comes_to_the_same_on_the_reference_and_on_ours() {
+async fn g6_one_script_comes_to_the_same_on_the_reference_and_on_ours() {
     let groups = script::groups();
     let mut reference = Side::on(Kind::Reference).await;
     let mut created = Side::on(Kind::Created).await;
@@ -156,7 +156,7 @@ const ERRORS: [(&str, &str, &str); 14] = [
 ];
 
 #[tokio::test]
-async fn a_session_survives_a_thousand_errors_of_each_kind() {
+async fn g6_a_session_survives_a_thousand_errors_of_each_kind() {
     for kind in Kind::OURS {
         let queue = Queue::make(kind).await;
         let mut session = queue.connect().await;

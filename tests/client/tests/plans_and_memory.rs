@@ -12,3 +12,5 @@ mod memory;
 mod plans;
 #[path = "plans_and_memory/polling.rs"]
 mod polling;
+#[path = "plans_and_memory/standby.rs"]
+mod standby;

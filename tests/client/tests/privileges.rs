@@ -23,7 +23,7 @@ use sqlx::postgres::PgConnection;
 use std::collections::BTreeSet;
 
 #[tokio::test]
-async fn create_on_the_database_is_enough_to_create_the_extension() {
+async fn f3_create_on_the_database_is_enough_to_create_the_extension() {
     let mut database = Database::make().await;
     let role = database.role("creator").await;
     let name = database.name().to_owned();

@@ -69,7 +69,7 @@ async fn a_schema_that_is_not_whole_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_live_schema_is_not_created_over() {
+async fn c4_a_live_schema_is_not_created_over() {
     let (database, mut session) = reference_schema().await;
     fill(&mut session).await;
     let (catalog_before, data_before) = (snapshot(&mut session, "app").await, data(&mut session).await);
@@ -94,7 +94,75 @@ async fn a_live_schema_is_not_created_over() {
 }
 
 #[tokio::test]
-async fn a_name_that_adoption_needs_is_not_taken_over() {
+async fn c4_the_extension_is_not_created_into_a_live_schema() {
+    let (database, mut session) = reference_schema().await;
+    fill(&mut session).await;
+    must(&mut session, "DROP EXTENSION duroxide_queue; CREATE SCHEMA other").await;
+    let (catalog_before, data_before) = (snapshot(&mut session, "app").await, data(&mut session).await);
+
+    for schema in ["app", "other"] {
+        let error =
+            must_fail(&mut session, &format!("CREATE EXTENSION duroxide_queue SCHEMA {schema}")).await;
+        assert_eq!(error.code, "0A000", "{error}");
+    }
+    let left = "SELECT (SELECT count(*) FROM pg_extension WHERE extname = 'duroxide_queue') + count(*) \
+                FROM pg_proc WHERE probin LIKE '%duroxide_queue%'";
+    assert_eq!(run(&mut session, left).await.value(), "0", "the script is rolled back whole");
+    must(&mut session, "CREATE EXTENSION duroxide_queue").await;
+
+    catalog::assert_same("creating the extension", &catalog_before, &snapshot(&mut session, "app").await);
+    assert_eq!(data(&mut session).await, data_before);
+    let owned = "SELECT count(*) FROM pg_depend d JOIN pg_proc p ON (d.classid, d.objid) = ('pg_proc'::regclass, p.oid) \
+                 WHERE d.refclassid = 'pg_extension'::regclass AND p.pronamespace = 'app'::regnamespace";
+    assert_eq!(
+        run(&mut session, owned).await.value(),
+        "0",
+        "nothing of the old schema belongs to the extension"
+    );
+    database.remove().await;
+}
+
+#[tokio::test]
+async fn c4_a_queue_beside_a_live_schema_shares_neither_keys_nor_rows_with_it() {
+    let (database, mut session) = reference_schema().await;
+    must(&mut session, "SELECT duroxide_queue.create_queue('beside')").await;
+    let mut other = database.connect().await;
+    let claim = |schema: &str| {
+        format!(
+            "SELECT out_instance_id || ' ' || out_attempt_count || ' ' || out_messages FROM {schema}.fetch_orchestration_item(2000000000000, 30000)"
+        )
+    };
+    let enqueue = |schema: &str| {
+        format!(
+            "SELECT {schema}.enqueue_orchestrator_work('i', '\"of {schema}\"', 'epoch'), {schema}.enqueue_worker_work('\"of {schema}\"', 1)"
+        )
+    };
+    for schema in ["app", "beside"] {
+        must(&mut session, &enqueue(schema)).await;
+    }
+
+    // The same instance of both, claimed at the same time: a shared key would make one of them wait or pass it over.
+    must(&mut session, "BEGIN; SET LOCAL lock_timeout = '1ms'").await;
+    must(&mut other, "BEGIN; SET LOCAL lock_timeout = '1ms'").await;
+    assert_eq!(run(&mut session, &claim("app")).await.value(), "i 1 [\"of app\"]");
+    assert_eq!(run(&mut other, &claim("beside")).await.value(), "i 1 [\"of beside\"]");
+    must(&mut other, "ROLLBACK").await;
+    must(&mut session, "COMMIT").await;
+    assert_eq!(run(&mut other, &claim("beside")).await.value(), "i 1 [\"of beside\"]");
+    let token = run(&mut other, "SELECT lock_token FROM beside.instance_locks").await.value();
+    let ack = format!("ack_orchestration_item('{token}', 2000000001000, 1, '[]', '[]', '[]', '{{}}')");
+    assert_eq!(must_fail(&mut other, &format!("SELECT app.{ack}")).await.message, "Invalid lock token");
+    must(&mut other, &format!("SELECT beside.{ack}")).await;
+    must(&mut other, "SELECT beside.delete_instances_atomic(ARRAY['i'], true)").await;
+
+    let left = "SELECT (SELECT count(*) FROM app.orchestrator_queue) || ' ' || (SELECT count(*) FROM app.instance_locks) || ' ' \
+                || (SELECT count(*) FROM app.worker_queue) || ' ' || (SELECT count(*) FROM beside.orchestrator_queue)";
+    assert_eq!(run(&mut session, left).await.value(), "1 1 1 0");
+    database.remove().await;
+}
+
+#[tokio::test]
+async fn c4_a_name_that_adoption_needs_is_not_taken_over() {
     let (database, mut session) = reference_schema().await;
     let taken = [
         ("dead letters", "CREATE TABLE app.dead_letters (mine text)"),

@@ -43,7 +43,7 @@ async fn adoption_and_release_do_not_deadlock_with_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workflows_complete_while_their_schema_is_adopted_and_released() {
+async fn g2_workflows_complete_while_their_schema_is_adopted_and_released() {
     const ORDERS: usize = 12;
     let (database, mut session) = reference_schema().await;
     let provider = Arc::new(queue::open(&database.url(), "app", MigrationPolicy::VerifyOnly).await);

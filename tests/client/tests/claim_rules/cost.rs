@@ -17,10 +17,10 @@ const PLAN_CACHE_MODES: [&str; 3] = ["auto", "force_generic_plan", "force_custom
 
 /// What a call did to the tables and indexes of its queue.
 #[derive(Clone, Copy, Debug)]
-struct Cost {
-    table_scans: i64,
-    entries: i64,
-    pages: i64,
+pub(crate) struct Cost {
+    pub(crate) table_scans: i64,
+    pub(crate) entries: i64,
+    pub(crate) pages: i64,
 }
 
 impl Cost {
@@ -38,7 +38,7 @@ impl Cost {
     }
 
     /// Runs a call and takes back what it did.
-    async fn of(session: &mut PgConnection, call: &str, expected: &str) -> Cost {
+    pub(crate) async fn of(session: &mut PgConnection, call: &str, expected: &str) -> Cost {
         must(session, "BEGIN").await;
         let cost = Cost::of_open(session, call, expected).await;
         must(session, "ROLLBACK").await;

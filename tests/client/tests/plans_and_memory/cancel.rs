@@ -7,7 +7,8 @@ use sqlx::postgres::PgConnection;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_millis(200);
-/// How long after its timeout a call may go on.
+/// How long after its timeout a call may go on, unless the machine is so busy that the whole call
+/// takes many times as long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs a call to its end, to know how long it takes, and takes it back.
@@ -40,7 +41,8 @@ async fn assert_cancellable(session: &mut PgConnection, call: &str, trace: &str)
             outcome.code() == Some(code::QUERY_CANCELED) || timeout > early && took < timeout,
             "at {timeout:?}, over after {took:?}: {outcome:?}"
         );
-        assert!(took < timeout + PATIENCE, "{call}: cancelled at {timeout:?}, over only after {took:?}");
+        let patience = PATIENCE.max(whole / 4);
+        assert!(took < timeout + patience, "{call}: cancelled at {timeout:?}, over only after {took:?}");
         assert_eq!(number(session, trace).await, before, "the cancelled call has left something");
     }
 }
@@ -49,7 +51,7 @@ const TRACE: &str = "SELECT (SELECT count(*) FROM history) + (SELECT sum(attempt
                      + (SELECT count(*) FROM orchestrator_queue WHERE lock_token IS NULL) + (SELECT count(*) FROM instance_locks)";
 
 #[tokio::test]
-async fn a_fetch_of_many_large_messages_can_be_cancelled() {
+async fn g5_a_fetch_of_many_large_messages_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -64,7 +66,7 @@ async fn a_fetch_of_many_large_messages_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_fetch_of_a_long_history_can_be_cancelled() {
+async fn g5_a_fetch_of_a_long_history_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -96,7 +98,7 @@ async fn a_fetch_of_one_large_event_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn an_acknowledgement_with_ten_thousand_events_can_be_cancelled() {
+async fn g5_an_acknowledgement_with_ten_thousand_events_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     must(
@@ -115,7 +117,7 @@ async fn an_acknowledgement_with_ten_thousand_events_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_a_key_can_be_cancelled() {
+async fn g5_a_call_that_waits_for_a_key_can_be_cancelled() {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     let mut holder = queue.connect().await;

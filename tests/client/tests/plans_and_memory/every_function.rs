@@ -65,6 +65,23 @@ pub(crate) async fn assert_same(session: &mut PgConnection, schema: &str, expect
     }
 }
 
+/// Prepares each call of a round, as a client's driver does.
+pub(crate) async fn prepare(session: &mut PgConnection, schema: &str) {
+    for (number, call) in ROUND.iter().enumerate() {
+        let statement = format!("PREPARE call_{number} AS {}", for_queue(call, schema));
+        assert_eq!(run(session, &statement).await.code(), None, "{statement}");
+    }
+}
+
+/// What each call of a round comes to, as it was prepared.
+pub(crate) async fn prepared_outcomes(session: &mut PgConnection) -> Vec<Outcome> {
+    let mut outcomes = Vec::with_capacity(ROUND.len());
+    for number in 0..ROUND.len() {
+        outcomes.push(run(session, &format!("EXECUTE call_{number}")).await);
+    }
+    outcomes
+}
+
 /// A round on a queue that is as it should be, to compare others with.
 pub(crate) async fn reference(session: &mut PgConnection, schema: &str) -> Vec<Outcome> {
     let outcomes = outcomes(session, schema).await;

@@ -2,9 +2,9 @@
 //! swapped, dropped and made anew, extension and all; and one session serves any number of queues.
 
 use crate::dispatcher::{code, text};
-use crate::every_function::{assert_same, outcomes, reference};
+use crate::every_function::{assert_same, outcomes, prepare, prepared_outcomes, reference};
 use duroxide_queue_tests::database::Database;
-use duroxide_queue_tests::outcome::must;
+use duroxide_queue_tests::outcome::{must, must_fail};
 use sqlx::postgres::PgConnection;
 
 /// A database with the extension and some queues.
@@ -33,7 +33,7 @@ async fn enqueue(session: &mut PgConnection, schema: &str, instance: &str) {
 }
 
 #[tokio::test]
-async fn a_queue_can_be_renamed_and_two_can_swap_their_names() {
+async fn c2_a_queue_can_be_renamed_and_two_can_swap_their_names() {
     let (database, mut session) = database_with(&["a", "b"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
@@ -86,15 +86,22 @@ async fn the_key_of_an_instance_follows_the_name_of_its_queue() {
 }
 
 #[tokio::test]
-async fn a_queue_can_be_dropped_and_made_anew_under_a_live_session() {
+async fn c2_a_queue_can_be_dropped_and_made_anew_under_a_live_session() {
     let (database, mut session) = database_with(&["a"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
 
+    for _ in 0..10 {
+        assert_same(&mut session, "a", &expected, "before").await;
+    }
     for (drop, create) in [
         ("SELECT duroxide_queue.drop_queue('a')", "SELECT duroxide_queue.create_queue('a')"),
         ("DROP SCHEMA a CASCADE", "SELECT duroxide_queue.create_queue('a')"),
         ("SELECT a.cleanup_schema()", "SELECT duroxide_queue.create_queue('a')"),
+        (
+            "DROP SCHEMA a CASCADE; DROP EXTENSION duroxide_queue",
+            "CREATE EXTENSION duroxide_queue; SELECT duroxide_queue.create_queue('a')",
+        ),
         // Without a gap, and with another's tables in between.
         ("BEGIN; SELECT duroxide_queue.drop_queue('a')", "SELECT duroxide_queue.create_queue('a'); COMMIT"),
         ("BEGIN; SELECT duroxide_queue.drop_queue('a'); SELECT duroxide_queue.create_queue('a')", "ROLLBACK"),
@@ -119,7 +126,7 @@ async fn a_queue_can_be_dropped_and_made_anew_under_a_live_session() {
 }
 
 #[tokio::test]
-async fn the_extension_can_be_dropped_and_created_anew_under_live_sessions() {
+async fn c2_the_extension_can_be_dropped_and_created_anew_under_live_sessions() {
     let (database, mut session) = database_with(&["a"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
@@ -149,7 +156,32 @@ async fn the_extension_can_be_dropped_and_created_anew_under_live_sessions() {
 }
 
 #[tokio::test]
-async fn tables_can_change_between_two_calls() {
+async fn c2_a_session_goes_on_in_another_schema_when_its_own_is_gone() {
+    let (database, mut session) = database_with(&["a"]).await;
+    let mut other = database.connect().await;
+    let expected = reference(&mut session, "a").await;
+    for _ in 0..10 {
+        assert_same(&mut session, "a", &expected, "before").await;
+        assert_same(&mut other, "a", &expected, "before").await;
+    }
+
+    must(&mut session, "DROP SCHEMA a CASCADE").await;
+    create(&mut session, "another").await;
+    for connected in [&mut session, &mut other] {
+        let gone = outcomes(connected, "a").await;
+        assert!(gone.iter().all(|outcome| matches!(outcome.code(), Some("3F000" | "42P01"))), "{gone:?}");
+        assert_same(connected, "another", &expected, "the other schema").await;
+    }
+
+    // The schema of the extension itself goes only with the extension.
+    let error = must_fail(&mut session, "DROP SCHEMA duroxide_queue CASCADE").await;
+    assert_eq!(error.code, "2BP01", "{error}");
+    assert_same(&mut session, "another", &expected, "after the refused drop").await;
+    database.remove().await;
+}
+
+#[tokio::test]
+async fn c2_tables_can_change_between_two_calls() {
     let (database, mut session) = database_with(&["a"]).await;
     let mut other = database.connect().await;
     let expected = reference(&mut session, "a").await;
@@ -195,6 +227,54 @@ async fn tables_can_change_between_two_calls() {
 }
 
 #[tokio::test]
+async fn g2_statements_that_a_client_has_prepared_outlive_updates() {
+    let (database, mut session) = database_with(&["a"]).await;
+    let mut other = database.connect().await;
+    let expected = reference(&mut session, "a").await;
+    prepare(&mut session, "a").await;
+    for _ in 0..10 {
+        assert_eq!(prepared_outcomes(&mut session).await, expected, "before");
+    }
+
+    for change in [
+        "ALTER EXTENSION duroxide_queue UPDATE",
+        "BEGIN; DROP EXTENSION duroxide_queue; CREATE EXTENSION duroxide_queue; SELECT duroxide_queue.adopt_queue('a'); COMMIT",
+        "ALTER TABLE a.orchestrator_queue ADD COLUMN extra text; ALTER TABLE a.history ADD COLUMN extra text",
+        "DROP INDEX a.orchestrator_queue_ready_idx",
+        "ALTER SCHEMA a RENAME TO b; SELECT duroxide_queue.create_queue('a')",
+    ] {
+        must(&mut other, change).await;
+        for (prepared, expected) in prepared_outcomes(&mut session).await.iter().zip(&expected) {
+            assert_eq!(prepared, expected, "{change}");
+        }
+        assert_eq!(prepared_outcomes(&mut session).await, expected, "{change}, once more");
+    }
+
+    // Types that the functions cannot pass on: an error that says so, and no longer than they are such.
+    for (column, changed) in [
+        ("history ALTER COLUMN event_data", "bigint USING 1"),
+        ("worker_queue ALTER COLUMN work_item", "bigint USING 1"),
+        ("instances ALTER COLUMN orchestration_name", "varchar(100)"),
+    ] {
+        must(&mut other, &format!("ALTER TABLE a.{column} TYPE {changed}")).await;
+        for outcome in prepared_outcomes(&mut session).await {
+            let code = outcome.code().unwrap_or("00000");
+            assert!(code != "0A000" && !code.starts_with("XX"), "{column} {changed}: {outcome:?}");
+        }
+        must(
+            &mut other,
+            &format!(
+                "ALTER TABLE a.{column} TYPE text; TRUNCATE a.orchestrator_queue, a.worker_queue, a.instance_locks, \
+                 a.instances, a.executions, a.history, a.kv_store, a.kv_delta, a.sessions"
+            ),
+        )
+        .await;
+        assert_eq!(prepared_outcomes(&mut session).await, expected, "{column} of its own type again");
+    }
+    database.remove().await;
+}
+
+#[tokio::test]
 async fn a_session_serves_forty_queues() {
     const QUEUES: usize = 40;
     let (database, mut session) = database_with(&[]).await;
@@ -223,7 +303,7 @@ async fn a_session_serves_forty_queues() {
 }
 
 #[tokio::test]
-async fn plans_do_not_depend_on_the_search_path_or_on_temporary_objects() {
+async fn f2_plans_do_not_depend_on_the_search_path_or_on_temporary_objects() {
     let (database, mut session) = database_with(&["a", "b"]).await;
     must(
         &mut session,

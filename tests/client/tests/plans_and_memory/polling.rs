@@ -3,15 +3,16 @@
 
 use crate::dispatcher::{code, number, text};
 use duroxide_queue_tests::outcome::{must, run};
+use duroxide_queue_tests::own_server::Server;
 use duroxide_queue_tests::queue::Queue;
 use sqlx::postgres::PgConnection;
 
-const FETCHES: [&str; 2] = [
+pub(crate) const FETCHES: [&str; 2] = [
     "SELECT * FROM fetch_orchestration_item(1000, 60000)",
     "SELECT * FROM fetch_work_item(1000, 60000, 'w')",
 ];
 
-const READS: [&str; 16] = [
+pub(crate) const READS: [&str; 16] = [
     "SELECT * FROM fetch_history('i')",
     "SELECT * FROM fetch_history_with_execution('i', 1)",
     "SELECT * FROM get_custom_status('i', -1)",
@@ -30,13 +31,18 @@ const READS: [&str; 16] = [
     "SELECT * FROM list_instances_by_status('Running')",
 ];
 
-/// A running instance with everything that there is to read, and nothing to claim at `1000`: one
-/// instance and one work item are leased, others lie in the future.
 async fn with_nothing_to_claim() -> (Queue, PgConnection) {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
+    fill_with_nothing_to_claim(&mut session).await;
+    (queue, session)
+}
+
+/// A running instance with everything that there is to read, and nothing to claim at `1000`: one
+/// instance and one work item are leased, others lie in the future.
+pub(crate) async fn fill_with_nothing_to_claim(session: &mut PgConnection) {
     must(
-        &mut session,
+        session,
         "INSERT INTO instances (instance_id, orchestration_name, created_at, updated_at) VALUES ('i', 'O', 'epoch', 'epoch'); \
          INSERT INTO executions (instance_id, execution_id, started_at) VALUES ('i', 1, 'epoch'); \
          INSERT INTO history VALUES ('i', 1, 1, 'E', '{}', 'epoch'); \
@@ -51,11 +57,10 @@ async fn with_nothing_to_claim() -> (Queue, PgConnection) {
     )
     .await;
     // What would be written is hint bits of the filling, not of the calls.
-    must(&mut session, "VACUUM").await;
-    (queue, session)
+    must(session, "VACUUM").await;
 }
 
-async fn has_xid(session: &mut PgConnection) -> bool {
+pub(crate) async fn has_xid(session: &mut PgConnection) -> bool {
     text(session, "SELECT pg_current_xact_id_if_assigned() IS NOT NULL").await == "t"
 }
 
@@ -111,6 +116,50 @@ async fn empty_polls_and_reads_write_no_wal() {
     queue.remove().await;
 }
 
+#[tokio::test]
+async fn empty_polls_leave_an_idle_server_where_it_was() {
+    const BATCH: usize = 500;
+    let polls = crate::memory::figure("DUROXIDE_QUEUE_FIGURES_CALLS", 2_000);
+    let server = Server::start().await;
+    // Nobody else writes: no vacuum, no checkpoint, no running transactions told to a standby.
+    server
+        .set(&["autovacuum = off", "wal_level = minimal", "max_wal_senders = 0", "checkpoint_timeout = '1d'"])
+        .await;
+    server.stop_immediately().await;
+    server.start_again().await;
+    let mut session = server.connect().await;
+    must(
+        &mut session,
+        "CREATE EXTENSION duroxide_queue; SELECT duroxide_queue.create_queue('q'); SET search_path = q",
+    )
+    .await;
+    fill_with_nothing_to_claim(&mut session).await;
+    for fetch in FETCHES {
+        must(&mut session, fetch).await;
+    }
+    must(&mut session, "VACUUM").await;
+    must(&mut session, "CHECKPOINT").await;
+    let state = "SELECT pg_snapshot_xmax(pg_current_snapshot()) || ' ' || pg_current_wal_insert_lsn()";
+    text(&mut session, state).await;
+
+    for fetch in FETCHES {
+        let before = text(&mut session, state).await;
+        let batch = format!("BEGIN; {fetch}; COMMIT; ").repeat(BATCH);
+        for _ in 0..polls / BATCH {
+            assert_eq!(must(&mut session, &batch).await.len(), 0);
+        }
+        let after = text(&mut session, state).await;
+        println!(
+            "figure: {polls} times {fetch}: next transaction id and end of the WAL from {before} to {after}"
+        );
+        assert_eq!(after, before, "{polls} times {fetch}");
+    }
+    // The look itself is right.
+    let before = text(&mut session, state).await;
+    must(&mut session, "SELECT enqueue_worker_work('1', 0)").await;
+    assert_ne!(text(&mut session, state).await, before);
+}
+
 /// What this session wrote to the WAL during a call; `None` for nothing.
 async fn wal_of(session: &mut PgConnection, call: &str) -> Option<String> {
     let plan =
@@ -119,7 +168,7 @@ async fn wal_of(session: &mut PgConnection, call: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn readers_and_empty_polls_work_in_a_read_only_transaction() {
+async fn g3_readers_and_empty_polls_work_in_a_read_only_transaction() {
     let (queue, mut session) = with_nothing_to_claim().await;
     must(&mut session, "BEGIN READ ONLY").await;
     for read in READS {

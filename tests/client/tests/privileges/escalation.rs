@@ -300,7 +300,7 @@ async fn a_function_that_the_owner_drops_between_adoption_and_release() {
 }
 
 #[tokio::test]
-async fn functions_of_the_contracts_names_are_in_the_way_of_creation() {
+async fn f1_functions_of_the_contracts_names_are_in_the_way_of_creation() {
     let mut attack = Attack::prepare().await;
     let body = "LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM evil.trap(); END $$";
     for (schema, function) in [
@@ -319,7 +319,7 @@ async fn functions_of_the_contracts_names_are_in_the_way_of_creation() {
 }
 
 #[tokio::test]
-async fn functions_of_the_contracts_names_in_the_way_of_adoption() {
+async fn f1_functions_of_the_contracts_names_in_the_way_of_adoption() {
     let mut complaints = Vec::new();
     for function in [
         "CREATE FUNCTION app.fetch_history(text, integer DEFAULT evil.trap()) RETURNS void
@@ -339,7 +339,7 @@ async fn functions_of_the_contracts_names_in_the_way_of_adoption() {
 }
 
 #[tokio::test]
-async fn tables_of_the_queue_with_traps() {
+async fn f1_tables_of_the_queue_with_traps() {
     let mut attack = Attack::prepare().await;
     attack
         .owner(

@@ -3,7 +3,7 @@
 use super::calls::{CALLS, READERS};
 use super::{owned_queue, rows};
 use duroxide_queue_tests::catalog::{self, snapshot};
-use duroxide_queue_tests::outcome::{must, must_fail, run};
+use duroxide_queue_tests::outcome::{Outcome, must, must_fail, run};
 use duroxide_queue_tests::queue::Kind;
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 const FUNCTIONS: &str = include_str!("../catalog/functions.tsv");
 
 #[tokio::test]
-async fn without_rights_on_tables_every_function_is_refused() {
+async fn f3_without_rights_on_tables_every_function_is_refused() {
     let names: BTreeSet<_> = CALLS.iter().map(|(name, _)| *name).collect();
     let contract: BTreeSet<_> = FUNCTIONS
         .lines()
@@ -59,7 +59,7 @@ async fn without_rights_on_tables_every_function_is_refused() {
 }
 
 #[tokio::test]
-async fn rights_are_asked_again_at_each_call_in_a_session_with_kept_plans() {
+async fn f3_rights_are_asked_again_at_each_call_in_a_session_with_kept_plans() {
     let (mut database, mut owners, _) = owned_queue(Kind::Created).await;
     let client = database.role("client").await;
     must(&mut owners, &format!("GRANT USAGE ON SCHEMA app TO {client} WITH GRANT OPTION")).await;
@@ -87,7 +87,7 @@ async fn rights_are_asked_again_at_each_call_in_a_session_with_kept_plans() {
 }
 
 #[tokio::test]
-async fn rights_are_those_of_the_role_that_is_set() {
+async fn f3_rights_are_those_of_the_role_that_is_set() {
     let (mut database, mut owners, _) = owned_queue(Kind::Created).await;
     let client = database.role("client").await;
     let stranger = database.role("stranger").await;
@@ -127,8 +127,81 @@ async fn each_call(session: &mut PgConnection, calls: &[&(&str, &str)], refused:
     }
 }
 
+/// Calls that come as far as to rows and constraints.
+const REACHING: [&str; 6] = [
+    "fetch_orchestration_item(2000000000000, 30000)",
+    "fetch_work_item(2000000000000, 30000, 'w')",
+    r#"ack_orchestration_item('leased', 2000000000000, 1, '[{"event_id":1,"event_type":"T","event_data":"{}"}]', '[{}]', '[]', '{}')"#,
+    "ack_worker('leased', 'i', '{}', 2000000000000)",
+    "delete_instances_atomic(ARRAY['i'], true)",
+    "prune_executions('i', 1)",
+];
+
 #[tokio::test]
-async fn columns_of_other_types_are_an_error_and_no_look_into_memory() {
+async fn f3_errors_show_nothing_of_rows_that_the_caller_may_not_read() {
+    let (mut database, mut owners, _) = owned_queue(Kind::Created).await;
+    let caller = database.role("caller").await;
+    must(
+        &mut owners,
+        &format!(
+            r#"GRANT USAGE ON SCHEMA app TO {caller};
+               GRANT ALL ON ALL TABLES IN SCHEMA app TO {caller}; GRANT ALL ON ALL SEQUENCES IN SCHEMA app TO {caller};
+               INSERT INTO app.instances VALUES ('i', 'of-instances', '1', 2, now(), now(), NULL, 'of-instances', 1);
+               INSERT INTO app.executions VALUES ('i', 1, 'Completed', 'of-executions', now()), ('i', 2, 'Running', 'of-executions', now());
+               INSERT INTO app.history VALUES ('i', 1, 1, 'T', '{{"of-history":1}}', now()), ('i', 2, 1, 'T', 'of-history, and no JSON', now());
+               INSERT INTO app.kv_store VALUES ('i', 'of-kv_store', 'of-kv_store', 1, 1); INSERT INTO app.kv_delta VALUES ('i', 'of-kv_delta', 'of-kv_delta', 1);
+               INSERT INTO app.orchestrator_queue (instance_id, work_item, visible_at, created_at)
+                 VALUES ('i', '{{"of-orchestrator_queue":1}}', now(), now()), ('bad', 'of-orchestrator_queue, and no JSON', '-infinity', now());
+               INSERT INTO app.orchestrator_queue (instance_id, work_item, visible_at, created_at, lock_token, locked_until)
+                 VALUES ('j', '{{"of-orchestrator_queue":1}}', now(), now(), 'leased', 3000000000000);
+               INSERT INTO app.instance_locks VALUES ('j', 'leased', 3000000000000, 1);
+               INSERT INTO app.worker_queue (work_item, visible_at, created_at) VALUES ('{{"of-worker_queue":1}}', now(), now());
+               INSERT INTO app.worker_queue (work_item, visible_at, created_at, lock_token, locked_until)
+                 VALUES ('{{"of-worker_queue":1}}', now(), now(), 'leased', 3000000000000);
+               INSERT INTO app.sessions VALUES ('of-sessions', 'w', 3000000000000, 1);
+               ALTER TABLE app.history ADD CHECK (event_id > 1) NOT VALID;
+               ALTER TABLE app.orchestrator_queue ADD CHECK (lock_token IS NULL) NOT VALID;
+               ALTER TABLE app.worker_queue ADD CHECK (lock_token IS NULL) NOT VALID;
+               ALTER TABLE app.dead_letters ADD CHECK (reason IS NULL)"#
+        ),
+    )
+    .await;
+    let mut session = database.connect_as(&caller).await;
+    let calls: Vec<_> = CALLS
+        .iter()
+        .filter(|(name, _)| *name != "cleanup_schema")
+        .map(|(name, arguments)| format!("{name}({arguments})"))
+        .chain(REACHING.map(str::to_owned))
+        .collect();
+    let tables = must(
+        &mut owners,
+        "SELECT relname FROM pg_class WHERE relnamespace = 'app'::regnamespace AND relkind = 'r' ORDER BY 1",
+    )
+    .await;
+    assert!(tables.len() >= 10, "{tables:?}");
+
+    let (mut errors, mut complaints) = (0, Vec::new());
+    for table in tables.iter().flatten().flatten() {
+        must(&mut owners, &format!("REVOKE SELECT ON app.{table} FROM {caller}")).await;
+        for call in &calls {
+            must(&mut session, "BEGIN").await;
+            if let Outcome::Error(error) = run(&mut session, &format!("SELECT * FROM app.{call}")).await {
+                errors += 1;
+                if format!("{error:?}").contains(&format!("of-{table}")) {
+                    complaints.push(format!("{call} without SELECT on {table}: {error:?}"));
+                }
+            }
+            must(&mut session, "ROLLBACK").await;
+        }
+        must(&mut owners, &format!("GRANT SELECT ON app.{table} TO {caller}")).await;
+    }
+    assert!(errors > calls.len(), "only {errors} errors");
+    database.remove().await;
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[tokio::test]
+async fn g2_columns_of_other_types_are_an_error_and_no_look_into_memory() {
     let (database, mut owners, _) = owned_queue(Kind::Created).await;
     let mut complaints = Vec::new();
     for (column, calls) in [

@@ -13,7 +13,7 @@ use sqlx::postgres::PgConnection;
 const SHADOWS: &str = include_str!("shadows.sql");
 
 #[tokio::test]
-async fn what_somebody_has_put_in_the_way_of_the_extension_does_not_become_part_of_it() {
+async fn f1_what_somebody_has_put_in_the_way_of_the_extension_does_not_become_part_of_it() {
     let mut database = Database::make().await;
     let evil = database.role("evil").await;
     let name = database.name().to_owned();
@@ -46,7 +46,114 @@ async fn what_somebody_has_put_in_the_way_of_the_extension_does_not_become_part_
 }
 
 #[tokio::test]
-async fn names_that_the_caller_puts_in_the_way_do_not_matter() {
+async fn f1_every_object_is_the_installers_also_after_an_update_under_a_hostile_path() {
+    let database = Database::make().await;
+    let mut superuser = database.connect().await;
+    let mut onlooker = database.connect().await;
+    must(&mut superuser, SHADOWS).await;
+    let versions = must(
+        &mut superuser,
+        "SELECT version FROM pg_available_extension_versions WHERE name = 'duroxide_queue' ORDER BY version",
+    )
+    .await;
+    assert!(!versions.is_empty());
+
+    for version in versions {
+        let version = version[0].as_deref().expect("a version");
+        for path in ["mine, pg_temp, pg_catalog", "''"] {
+            must(&mut superuser, &format!("SET search_path = {path}")).await;
+            must(&mut superuser, &format!("CREATE EXTENSION duroxide_queue VERSION '{version}'")).await;
+            must(&mut superuser, "ALTER EXTENSION duroxide_queue UPDATE").await;
+
+            let foreign = must(
+                &mut onlooker,
+                "SELECT 'not a member: ' || p.oid::regprocedure FROM pg_proc p
+                 WHERE p.pronamespace = 'duroxide_queue'::regnamespace AND NOT EXISTS (
+                   SELECT FROM pg_depend d WHERE (d.classid, d.objid, d.deptype) = ('pg_proc'::regclass, p.oid, 'e'))
+                 UNION ALL
+                 SELECT 'not a member: ' || c.oid::regclass FROM pg_class c
+                 WHERE c.relnamespace = 'duroxide_queue'::regnamespace AND c.relkind NOT IN ('i', 'I') AND NOT EXISTS (
+                   SELECT FROM pg_depend d WHERE (d.classid, d.objid, d.deptype) = ('pg_class'::regclass, c.oid, 'e'))
+                 UNION ALL
+                 SELECT 'not the installer''s: ' || pg_describe_object(d.classid, d.objid, d.objsubid) || ' is ' || s.refobjid::regrole
+                 FROM pg_depend d
+                 JOIN pg_extension x ON (d.refclassid, d.refobjid, d.deptype) = ('pg_extension'::regclass, x.oid, 'e')
+                 JOIN pg_shdepend s ON (s.classid, s.objid, s.deptype) = (d.classid, d.objid, 'o')
+                 WHERE x.extname = 'duroxide_queue' AND s.refobjid <> current_user::regrole
+                 UNION ALL
+                 SELECT 'an object of the path: ' || pg_describe_object(d.classid, d.objid, d.objsubid)
+                 FROM pg_depend d JOIN pg_extension x ON d.refobjid = x.oid
+                 WHERE x.extname = 'duroxide_queue' AND pg_describe_object(d.classid, d.objid, d.objsubid) LIKE '%mine.%'",
+            )
+            .await;
+            assert_eq!(foreign, Vec::<Vec<_>>::new(), "version {version} under {path}");
+            must(&mut superuser, "SELECT duroxide_queue.create_queue('app'); SELECT app.list_instances()")
+                .await;
+            must(&mut superuser, "SELECT duroxide_queue.drop_queue('app'); DROP EXTENSION duroxide_queue")
+                .await;
+        }
+    }
+    database.remove().await;
+}
+
+#[tokio::test]
+async fn f1_what_somebody_has_made_in_a_schema_does_not_become_part_of_a_queue() {
+    let (mut database, mut superuser) = database_with_extension().await;
+    let evil = database.role("evil").await;
+    must(&mut superuser, &format!("CREATE SCHEMA app; GRANT USAGE, CREATE ON SCHEMA app TO {evil}")).await;
+    let mut session = database.connect_as(&evil).await;
+
+    for (made, unmade) in [
+        (
+            "CREATE FUNCTION app.spy() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''caught''; END';
+             CREATE TABLE app.worker_queue (id bigserial PRIMARY KEY, work_item text);
+             CREATE TRIGGER spy BEFORE INSERT ON app.worker_queue FOR EACH ROW EXECUTE FUNCTION app.spy()",
+            "DROP TABLE app.worker_queue; DROP FUNCTION app.spy()",
+        ),
+        (
+            "CREATE FUNCTION app.fetch_work_item(p_now_ms bigint, p_lock_timeout_ms bigint, p_owner_id text DEFAULT NULL,
+               p_session_lock_timeout_ms bigint DEFAULT NULL, p_tag_filter text[] DEFAULT NULL, p_tag_mode text DEFAULT 'default_only')
+             RETURNS TABLE (out_work_item text, out_lock_token text, out_attempt_count integer)
+             LANGUAGE plpgsql AS 'BEGIN RAISE ''caught''; END'",
+            "DROP FUNCTION app.fetch_work_item(bigint, bigint, text, bigint, text[], text)",
+        ),
+        ("CREATE SEQUENCE app.orchestrator_queue_id_seq", "DROP SEQUENCE app.orchestrator_queue_id_seq"),
+        ("CREATE TYPE app.instance_locks AS (a integer)", "DROP TYPE app.instance_locks"),
+    ] {
+        must(&mut session, made).await;
+        let before = snapshot(&mut superuser, "app").await;
+        let error = must_fail(&mut superuser, "SELECT duroxide_queue.create_queue('app')").await;
+        assert!(["42P07", "42723", "42710"].contains(&error.code.as_str()), "{made}: {error}");
+        catalog::assert_same(made, &before, &snapshot(&mut superuser, "app").await);
+        must(&mut session, unmade).await;
+    }
+
+    // What is in nobody's way may stay, and does not run.
+    must(
+        &mut session,
+        "CREATE FUNCTION app.never(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''caught''; END';
+         CREATE OPERATOR app.= (FUNCTION = app.never, LEFTARG = text, RIGHTARG = text);
+         CREATE FUNCTION app.hashtext(text) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RAISE ''caught''; END'",
+    )
+    .await;
+    must(&mut superuser, "SET search_path = app, pg_catalog; SELECT duroxide_queue.create_queue('app')")
+        .await;
+    a_turn_of_everything(&mut superuser, "with somebody's operators in the queue's schema").await;
+    let theirs = must(
+        &mut superuser,
+        &format!(
+            "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = 'app'::regnamespace AND c.relowner = '{evil}'::regrole
+             UNION ALL SELECT p.proname::text FROM pg_proc p WHERE p.pronamespace = 'app'::regnamespace AND p.proowner = '{evil}'::regrole
+             ORDER BY 1"
+        ),
+    )
+    .await;
+    assert_eq!(theirs, [[Some("hashtext".to_owned())], [Some("never".to_owned())]]);
+    database.remove().await;
+}
+
+#[tokio::test]
+async fn f2_names_that_the_caller_puts_in_the_way_do_not_matter() {
     for kind in Kind::OURS {
         for path in ["mine, pg_temp, pg_catalog", "pg_temp, mine, pg_catalog, app", "mine", "''"] {
             let (database, mut owners, _) = owned_queue(kind).await;
@@ -69,7 +176,7 @@ async fn names_that_the_caller_puts_in_the_way_do_not_matter() {
 }
 
 #[tokio::test]
-async fn functions_without_a_pinned_path_do_run_into_those_names() {
+async fn f2_the_reference_does_run_into_those_names() {
     let (database, mut superuser) = database_with_extension().await;
     let provider = queue::open(&database.url(), "app", MigrationPolicy::ApplyAll).await;
     provider.pool().close().await;
@@ -84,7 +191,7 @@ async fn functions_without_a_pinned_path_do_run_into_those_names() {
 }
 
 #[tokio::test]
-async fn a_definer_with_a_hostile_path_calls_the_real_functions() {
+async fn f2_a_definer_with_a_hostile_path_calls_the_real_functions() {
     let (mut database, mut owners, owner) = owned_queue(Kind::Created).await;
     let caller = database.role("caller").await;
     let mut superuser = database.connect().await;
@@ -108,7 +215,7 @@ async fn a_definer_with_a_hostile_path_calls_the_real_functions() {
 }
 
 #[tokio::test]
-async fn management_does_not_mind_names_in_the_way() {
+async fn f2_management_does_not_mind_names_in_the_way() {
     for path in ["mine, pg_temp, pg_catalog", "pg_temp, mine, pg_catalog", "''"] {
         let (database, mut superuser) = database_with_extension().await;
         let provider = queue::open(&database.url(), "app", MigrationPolicy::ApplyAll).await;
