@@ -33,7 +33,7 @@ func (d *decision) happened(t turn, kind string, source any, event object) int {
 	return id
 }
 
-// decide is the orchestration "Greet". A message that says nothing new (a second start, say) is consumed without a trace.
+// decide is the orchestration "Greet". What says nothing new (a second start, say) is consumed without a trace.
 func decide(t turn) decision {
 	d := decision{[]object{}, []object{}, object{"orchestration_name": "Greet", "orchestration_version": "1.0.0"}}
 	for _, message := range t.messages {

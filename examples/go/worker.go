@@ -101,7 +101,7 @@ func runActivity(stop context.Context) error {
 	fmt.Printf("%s: greet, attempt %d\n", todo["instance"], attempt)
 
 	ctx, interrupt := context.WithCancel(stop)
-	defer interrupt() // when the lease is lost there is no use in going on
+	defer interrupt()            // when the lease is lost there is no use in going on
 	done := make(chan string, 1) // room for one: greet ends even when nobody waits for it any more
 	go func() { done <- greet(ctx, todo["input"].(string)) }()
 	heartbeat := time.NewTicker(lease / 3)

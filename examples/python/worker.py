@@ -117,8 +117,7 @@ def run_activity(db, pool):
         # Still at work: keep the lease, or another worker would begin the same.
         call(db, "renew_work_item_lock", token, now(), LEASE_SECONDS)
     result = running.result()
-    if result is None:
-        # Free again at once, and this attempt does not count: nothing was wrong with the work.
+    if result is None:  # free again at once, and this attempt does not count: nothing was wrong with the work
         call(db, "abandon_work_item", token, now(), 0, True)
         print(f"{work['instance']}: given back", flush=True)
         return True
