@@ -49,13 +49,13 @@ public class Worker {
              ELSE jsonb_build_object('status', 'Completed', 'output', result) END)
         FROM turn""".formatted(QUEUE);
     static final String FETCH_WORK = """
-        SELECT f.*, a->>'instance' AS instance, a->>'input' AS input, a->>'name' AS name
-        FROM %s.fetch_work_item(?,?) f, LATERAL (SELECT out_work_item::jsonb->'ActivityExecute' a) w""".formatted(QUEUE);
+        SELECT *, a->>'instance' AS instance, a->>'input' AS input, a->>'name' AS name
+        FROM (SELECT *, out_work_item::jsonb->'ActivityExecute' AS a FROM %s.fetch_work_item(?, ?)) f""".formatted(QUEUE);
     static final String ACK_WORK = """
         SELECT %s.ack_worker(?, a->>'instance', jsonb_build_object('ActivityCompleted',
           (a - 'name' - 'input') || jsonb_build_object('result', ?::text))::text, ?)
         FROM (SELECT ?::jsonb->'ActivityExecute' AS a) w""".formatted(QUEUE);
-    static final ExecutorService POOL = ForkJoinPool.commonPool(); // of daemons: they do not hold up the end
+    static final ExecutorService POOL = Executors.newCachedThreadPool();
     static final CountDownLatch STOP = new CountDownLatch(1);
     static Connection db;
 
@@ -69,7 +69,6 @@ public class Worker {
         statement.close();
         return null;
     }
-    /** Runs a function of the queue that answers nothing. */
     static boolean tell(String function, Object... arguments) throws SQLException {
         call("SELECT " + QUEUE + "." + function, arguments).close();
         return true;
@@ -138,8 +137,10 @@ public class Worker {
         while (STOP.getCount() > 0) try {
             if (!takeTurn() && !runActivity()) STOP.await(POLL_MS, TimeUnit.MILLISECONDS);
         } catch (SQLException error) {
-            if (!"P0001".equals(error.getSQLState())) throw error; // what it holds is free when the lease ends
-            // "Invalid lock token" and its like: the lease ended before we did, somebody else has it. Go on.
+            if (!"P0001".equals(error.getSQLState())) {
+                error.printStackTrace();
+                Runtime.getRuntime().halt(1); // what it holds is free when the lease ends
+            } // "Invalid lock token" and its like: the lease ended before we did, somebody else has it. Go on.
             System.out.println("lost a claim: " + error.getMessage());
         }
         System.out.println("stopped");

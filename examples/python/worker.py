@@ -114,7 +114,7 @@ def run_activity(db, pool):
     print(f"{work['instance']}: greet, attempt {claimed['out_attempt_count']}", flush=True)
     running = pool.submit(greet, work["input"])
     while not wait([running], timeout=LEASE_SECONDS / 3).done:
-        # Still at work: keep the lease, or another worker would begin the same.
+        # Still at work: keep the lease, or another begins the same. If it is lost, what greet gives goes nowhere.
         call(db, "renew_work_item_lock", token, now(), LEASE_SECONDS)
     result = running.result()
     if result is None:  # free again at once, and this attempt does not count: nothing was wrong with the work
@@ -132,7 +132,7 @@ def main():
     # autocommit: each call is a transaction of its own; nothing is held open between fetch and ack. prepare_threshold:
     # psycopg prepares what it has run five times, and behind pgbouncer the next run may meet a backend without it.
     settings = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row}
-    with psycopg.connect(os.environ["DATABASE_URL"], **settings) as db, ThreadPoolExecutor(max_workers=1) as pool:
+    with psycopg.connect(os.environ["DATABASE_URL"], **settings) as db, ThreadPoolExecutor() as pool:
         print(f"ready: queue {QUEUE}", flush=True)
         while not stop.is_set():
             try:
