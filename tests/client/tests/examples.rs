@@ -150,19 +150,32 @@ fn lease(rows: Vec<Vec<Option<String>>>) -> i64 {
 
 #[tokio::test]
 async fn five_languages_share_a_queue_and_nothing_is_done_twice() {
-    share(&server::url()).await;
+    share(&server::url(), &Language::ALL).await;
 }
 
-/// All workers on one queue, reached by `url`, until each has done something.
-async fn share(url: &str) {
+#[tokio::test]
+async fn five_languages_share_a_queue_behind_pgbouncer() {
+    pooling::all_languages_through_a_pooler().await;
+}
+
+/// Case G1, a pooler gives each call another session.
+#[tokio::test]
+async fn g1_a_worker_behind_pgbouncer() {
+    pooling::each_call_meets_another_backend().await;
+}
+
+/// Workers on one queue, reached by `url`, until each has done its share.
+async fn share(url: &str, languages: &[Language]) {
     let queue = Queue::created().await;
     let mut session = queue.connect().await;
     let mut workers = Vec::new();
-    for language in Language::ALL {
+    for &language in languages {
         workers.push(Worker::start(language, url, queue.schema(), Pace::BRISK).await);
     }
     let mut instances: Vec<String> = Vec::new();
-    let has_worked = |worker: &Worker| worker.said().iter().any(|line| line.contains("greet, attempt"));
+    // A driver that prepares statements by itself begins with the fifth or sixth run.
+    let has_worked =
+        |worker: &Worker| worker.said().iter().filter(|line| line.contains("greet, attempt")).count() >= 8;
     while !workers.iter().all(has_worked) {
         assert!(instances.len() < 2_000, "one is left out: {workers:#?}");
         for _ in 0..20 {

@@ -38,6 +38,8 @@ impl Language {
             Language::Go => Command::new(built("go-worker")),
             Language::Java => {
                 let mut command = Command::new("java");
+                // Less to do before it is ready, which is most of what it costs here.
+                command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
                 command.arg("-cp").arg(built("postgresql.jar")).arg(example("java/Worker.java"));
                 command
             }
