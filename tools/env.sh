@@ -21,6 +21,9 @@ EXTENSION_TARGET=$CACHE/target
 CLIENT_TARGET=$CACHE/target-client
 # The PostgreSQL drivers that the README's examples use, for the test that runs them.
 DRIVERS=$CACHE/drivers
+# What is built of examples/, and where Debian has the PostgreSQL driver for Java.
+EXAMPLES=$CACHE/examples
+JDBC_JAR=/usr/share/java/postgresql.jar
 
 export PGRX_HOME=$CACHE/pgrx
 export PATH=$CACHE/tools/bin:$PATH
@@ -59,7 +62,7 @@ lock_cache() {
 # as fresh in another whose files are older.
 claim_build_output() {
   [ "$(cat "$CACHE/checkout" 2>/dev/null)" != "$ROOT" ] || return 0
-  find "$ROOT/src" "$ROOT/sql" "$ROOT/tests/client/src" "$ROOT/tests/client/tests" "$ROOT/README.md" \
+  find "$ROOT/src" "$ROOT/sql" "$ROOT/tests/client/src" "$ROOT/tests/client/tests" "$ROOT/examples" "$ROOT/README.md" \
     "$ROOT/duroxide_queue.control" -type f -exec touch {} +
   echo "$ROOT" >"$CACHE/checkout"
 }

@@ -14,8 +14,12 @@ check() {
   echo "done, $((SECONDS - begin)) s"
 }
 
+unformatted_go() { local files; files=$(gofmt -l examples/go); echo "$files"; [ -z "$files" ]; }
+
 check "cargo fmt" cargo fmt --check
 check "cargo fmt, client tests" cargo fmt --check --manifest-path tests/client/Cargo.toml
+check "cargo fmt, example" cargo fmt --check --manifest-path examples/rust/Cargo.toml
+! command -v gofmt >/dev/null || check gofmt unformatted_go
 ! command -v shellcheck >/dev/null || check shellcheck shellcheck -x -P tools tools/*.sh .ci/run
 for major in "$@"; do
   CARGO_TARGET_DIR=$EXTENSION_TARGET check "clippy, pg$major" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/setup.sh [major...]      what a fresh Debian or Ubuntu with a Rust toolchain lacks
-# With DRIVERS_TOO=1 also what the test of the README's examples needs.
+# With DRIVERS_TOO=1 also what the tests of the README's and of examples/'s workers need.
 # With PG_CONFIG=/path/to/pg_config that server is used and none is downloaded.
 # Whatever is there already is left alone; an interrupted run is repaired by the next one.
 set -euo pipefail
@@ -117,6 +117,19 @@ install_drivers() {
   fi
 }
 
+# What the workers in examples/ are built and run with. Their libraries come from Debian: nothing is fetched for them
+# but the crates of the Rust one.
+install_example_tools() {
+  local packages=''
+  have go || packages=golang-go
+  [ -e /usr/share/gocode/src/github.com/lib/pq/conn.go ] || packages+=$'\ngolang-github-lib-pq-dev'
+  # javac is the program that a JRE lacks, and 'java Worker.java' compiles.
+  { have java && have javac; } || packages+=$'\ndefault-jdk-headless'
+  [ -e "$JDBC_JAR" ] || packages+=$'\nlibpostgresql-jdbc-java'
+  PATH=$PATH:/usr/sbin have pgbouncer || packages+=$'\npgbouncer'
+  apt_install "$(sed '/^$/d' <<<"$packages")"
+}
+
 check_own_server() {
   [ -x "$PG_CONFIG" ] || die "PG_CONFIG=$PG_CONFIG is no program"
   local major
@@ -158,7 +171,7 @@ else
   done
 fi
 write_pgrx_config
-[ -z "${DRIVERS_TOO:-}" ] || install_drivers
+[ -z "${DRIVERS_TOO:-}" ] || { install_drivers; install_example_tools; }
 if is_root && ! getent passwd postgres >/dev/null; then
   say "setup: user postgres, for the servers"
   useradd --system --user-group --no-create-home --shell /usr/sbin/nologin postgres
