@@ -152,6 +152,18 @@ LIMIT 1",
     planning: Planning::InIndexOrder,
 };
 
+/// Whether there is anything to look at.
+static ANY: Statement = Statement {
+    text: "
+SELECT coalesce(
+  (SELECT true FROM {q}.orchestrator_queue q WHERE q.lock_token IS NULL AND q.visible_at <= $1
+   ORDER BY q.visible_at, q.id LIMIT 1),
+  (SELECT true FROM {q}.orchestrator_queue q WHERE q.lock_token IS NOT NULL AND q.locked_until <= $2
+   ORDER BY q.locked_until, q.id LIMIT 1))",
+    parameters: &[TIMESTAMPTZ, INT8],
+    planning: Planning::InIndexOrder,
+};
+
 /// Unclaimed messages that are newer than their place says.
 static NEWER: Statement = Statement {
     text: concat!(
@@ -201,6 +213,12 @@ impl Scan for CandidateScan<'_> {
 
     fn filter(&self) -> u64 {
         scan_start::filter(&self.request.versions)
+    }
+
+    fn is_any(&self, db: &Db) -> Result<bool> {
+        let now_ms = self.request.clock.now_ms()?;
+        let any = db.query(&ANY, &[visible_until(now_ms).into(), now_ms.into()]);
+        Ok(any.first().and_then(|row| row.bool(1)) == Some(true))
     }
 
     fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Candidate>> {

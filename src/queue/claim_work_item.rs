@@ -165,6 +165,18 @@ LIMIT 1",
     planning: Planning::InIndexOrder,
 };
 
+/// Whether there is anything to look at.
+static ANY: Statement = Statement {
+    text: "
+SELECT coalesce(
+  (SELECT true FROM {q}.worker_queue w WHERE w.lock_token IS NULL AND w.visible_at <= $1
+   ORDER BY w.visible_at, w.id LIMIT 1),
+  (SELECT true FROM {q}.worker_queue w WHERE w.lock_token IS NOT NULL AND w.locked_until <= $2
+   ORDER BY w.locked_until, w.id LIMIT 1))",
+    parameters: &[TIMESTAMPTZ, INT8],
+    planning: Planning::InIndexOrder,
+};
+
 /// Unclaimed items that are newer than their place says.
 static NEWER: Statement = Statement {
     text: concat!(
@@ -216,6 +228,12 @@ impl Scan for CandidateScan<'_> {
             tags.as_ref().map(TextArray::bytes),
             tag_mode,
         ))
+    }
+
+    fn is_any(&self, db: &Db) -> Result<bool> {
+        let now_ms = self.request.clock.now_ms()?;
+        let any = db.query(&ANY, &[visible_until(now_ms).into(), now_ms.into()]);
+        Ok(any.first().and_then(|row| row.bool(1)) == Some(true))
     }
 
     fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Candidate>> {

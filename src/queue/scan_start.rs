@@ -48,9 +48,9 @@ impl Start {
         Start { ready: Place { visible_at: Timestamptz(i64::MIN), id: i64::MIN }, lease_end_ms: i64::MIN };
 }
 
-/// What a backend remembers of one table of one queue.
+/// Where the first candidates were.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+struct Memory {
     start: Start,
     /// Which rows were asked for: what one dispatcher may not take, another may.
     filter: u64,
@@ -61,8 +61,25 @@ pub(crate) struct Memory {
     look_at: Instant,
 }
 
-/// The memory of one table.
-pub(crate) type Remembered = Cell<Option<Memory>>;
+/// What a backend remembers of one table of one queue.
+#[derive(Default)]
+pub(crate) struct Remembered {
+    place: Cell<Option<Memory>>,
+    is_idle: Cell<bool>,
+    /// Whether plans are made: that reads catalogs, and would pass for a long walk.
+    is_warm: Cell<bool>,
+}
+
+impl Remembered {
+    /// Lets the next scan start at the head: something before the place may be free now.
+    pub(crate) fn forget(&self) {
+        self.place.set(None);
+    }
+
+    fn place_for(&self, filter: u64) -> Option<Memory> {
+        self.place.get().filter(|memory| memory.filter == filter && Instant::now() < memory.until)
+    }
+}
 
 /// A row that can be claimed.
 pub(crate) struct Row<C> {
@@ -120,6 +137,9 @@ pub(crate) trait Scan {
     /// See [`filter`].
     fn filter(&self) -> u64;
 
+    /// Whether there is anything to scan at all, whoever may take it: cheaper than a scan.
+    fn is_any(&self, db: &Db) -> Result<bool>;
+
     /// The first candidates from `start` on, at least a window of them if there are as many.
     fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Self::Candidate>>;
 
@@ -140,27 +160,31 @@ pub(crate) fn candidates<S: Scan>(
     is_repeated: bool,
 ) -> Result<Vec<S::Candidate>> {
     let filter = scan.filter();
-    let memory = remembered.get().filter(|memory| memory.filter == filter && Instant::now() < memory.until);
-    if let Some(memory) = memory {
+    if let Some(memory) = remembered.place_for(filter) {
         let rows = from_memory(scan, db, remembered, memory, window)?;
         if !rows.is_empty() {
             return Ok(in_order(rows));
         }
     }
+    // Who found nothing last time mostly finds nothing again: an idle fleet polls all day.
+    if remembered.is_idle.get() && !scan.is_any(db)? {
+        return Ok(Vec::new());
+    }
     let began = Instant::now();
     let touched_before = buffers::touched();
     let found = scan.from(db, &Start::HEAD, window)?;
     let touched = buffers::touched() - touched_before;
+    let short = SHORT_WALK_BLOCKS + BLOCKS_PER_CANDIDATE * found.rows.len() as u64;
+    let is_long = remembered.is_warm.replace(true) && touched > short;
     if !is_repeated {
-        let short = SHORT_WALK_BLOCKS + BLOCKS_PER_CANDIDATE * found.rows.len() as u64;
-        let memory = (touched > short).then(|| Memory {
+        remembered.is_idle.set(found.rows.is_empty());
+        remembered.place.set((is_long && !found.rows.is_empty()).then(|| Memory {
             start: found.start,
             filter,
             until: Instant::now() + began.elapsed() * REMEMBERED_FOR,
             known_id: scan.highest_id(db).unwrap_or(i64::MAX),
             look_at: began,
-        });
-        remembered.set(memory);
+        }));
     }
     Ok(in_order(found.rows))
 }
@@ -177,7 +201,7 @@ fn from_memory<S: Scan>(
     if memory.look_at <= began {
         rows.extend(scan.newer(db, &memory.start.ready, memory.known_id, window)?);
         let look_at = Instant::now() + began.elapsed() * REMEMBERED_FOR;
-        remembered.set(Some(Memory { look_at, ..memory }));
+        remembered.place.set(Some(Memory { look_at, ..memory }));
     }
     Ok(rows)
 }
