@@ -148,14 +148,15 @@ impl Worker {
 
     /// Waits until it has written a line that has `text` in it.
     pub async fn says(&self, text: &str) {
+        let has_said = || self.said().iter().any(|line| line.contains(text));
         let waiting = async {
-            while !self.said().iter().any(|line| line.contains(text)) {
+            // Those who listen have ended when there is nobody to listen to.
+            while !has_said() && Arc::strong_count(&self.said) > 1 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
-            panic!("{:?} does not say {text:?}: {:#?}", self.language, self.said());
-        }
+        let _ = tokio::time::timeout(PATIENCE, waiting).await;
+        assert!(has_said(), "{:?} does not say {text:?}: {:#?}", self.language, self.said());
     }
 
     /// Asks it to stop (SIGTERM), which it does of its own will. Returns all that it has written.
