@@ -10,6 +10,7 @@ mod pooling;
 #[path = "examples/worker.rs"]
 mod worker;
 
+use duroxide_queue_tests::database::Database;
 use duroxide_queue_tests::outcome::must;
 use duroxide_queue_tests::queue::Queue;
 use duroxide_queue_tests::server;
@@ -200,6 +201,68 @@ async fn share(url: &str, languages: &[Language]) {
     provider.pool().close().await;
     assert_nothing_is_left(&mut session).await;
     queue.remove().await;
+}
+
+/// duroxide's runtime and a worker, until each has done the activity of an instance that the other had begun.
+#[tokio::test]
+async fn duroxide_and_a_worker_share_a_queue() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    let provider = client_of(&queue).await;
+    let worker = Worker::start(Language::Python, &server::url(), queue.schema(), Pace::BRISK).await;
+    let runtime = greetings::duroxide(provider.clone()).await;
+    let mut instances: Vec<String> = Vec::new();
+    loop {
+        assert!(instances.len() < 2_000, "one is left out: {worker:#?}");
+        for _ in 0..20 {
+            instances.push(format!("i{}", instances.len()));
+            start(&mut session, instances.last().expect("one"), "Greet").await;
+        }
+        completed(&mut session, instances.len()).await;
+        let said = worker.said();
+        let has_begun =
+            |i: &String| said.iter().any(|line| line.starts_with(&format!("{i}: OrchestrationStarted")));
+        let has_greeted = |i: &String| !attempts(&said, i).is_empty();
+        if instances.iter().any(|i| has_begun(i) && !has_greeted(i))
+            && instances.iter().any(|i| has_greeted(i) && !has_begun(i))
+        {
+            break;
+        }
+    }
+    worker.stop().await;
+    runtime.shutdown(None).await;
+
+    for instance in &instances {
+        assert_greeted(&queue, &provider, instance).await;
+    }
+    provider.pool().close().await;
+    assert_nothing_is_left(&mut session).await;
+    queue.remove().await;
+}
+
+#[tokio::test]
+async fn the_readme_shows_what_happens() {
+    let readme = std::fs::read_to_string(worker::examples().join("README.md")).expect("the README");
+    let block = |language: &str| {
+        let (_, rest) = readme.split_once(&format!("```{language}\n")).expect("a block");
+        rest.split_once("```").expect("its end").0.to_owned()
+    };
+    let database = Database::make().await;
+    let mut session = database.connect().await;
+    must(&mut session, &block("sql")).await;
+
+    let url = server::url();
+    let (server, _) = url.rsplit_once('/').expect("the URL names a database");
+    let url = format!("{server}/{}", database.name());
+    let worker = Worker::start(Language::Python, &url, "app", Pace::BRISK).await;
+    worker.says("OrchestrationCompleted").await;
+    let said = worker.stop().await;
+
+    assert_eq!(said.join("\n"), block("text") + "stopped");
+    let info = must(&mut session, "SELECT status, output FROM app.get_instance_info('hello-1')").await;
+    assert_eq!(info, [[Some("Completed".to_owned()), Some("Hello, World!".to_owned())]]);
+    drop(session);
+    database.remove().await;
 }
 
 #[tokio::test]

@@ -30,10 +30,17 @@ impl Language {
         let example = |file: &str| examples().join(file);
         match self {
             Language::Python => {
-                with_argument(from_environment("DUROXIDE_QUEUE_TEST_PYTHON"), example("python/worker.py"))
+                let mut command = Command::new(from_environment("DUROXIDE_QUEUE_TEST_PYTHON"));
+                command.arg(example("python/worker.py"));
+                command
             }
             Language::JavaScript => {
-                with_argument("node".into(), beside_its_modules(&example("javascript/worker.mjs")))
+                // Node looks for modules beside a script; beside the folder that it is in, if it has the script as text.
+                let script = std::fs::read_to_string(example("javascript/worker.mjs")).expect("the example");
+                let mut command = Command::new("node");
+                command.args(["--input-type=module", "-e", &script]);
+                command.current_dir(from_environment("DUROXIDE_QUEUE_TEST_NODE_MODULES").join(".."));
+                command
             }
             Language::Go => Command::new(built("go-worker")),
             Language::Java => {
@@ -53,12 +60,6 @@ pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-fn with_argument(program: PathBuf, argument: PathBuf) -> Command {
-    let mut command = Command::new(program);
-    command.arg(argument);
-    command
-}
-
 fn from_environment(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .map(PathBuf::from)
@@ -70,20 +71,6 @@ fn built(name: &str) -> PathBuf {
     let file = from_environment("DUROXIDE_QUEUE_TEST_EXAMPLES").join(name);
     assert!(file.exists(), "{} is missing: tools/examples.sh makes it", file.display());
     file
-}
-
-/// Node looks for modules beside the script: a copy of it, then, with a link to them.
-fn beside_its_modules(script: &Path) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("duroxide_queue_example_{}", std::process::id()));
-    // Workers of one test process share it; each makes the same of it.
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let _ = std::os::unix::fs::symlink(
-        from_environment("DUROXIDE_QUEUE_TEST_NODE_MODULES"),
-        folder.join("node_modules"),
-    );
-    let copy = folder.join("worker.mjs");
-    std::fs::write(&copy, std::fs::read(script).expect("the example")).expect("a copy of it");
-    copy
 }
 
 /// How a worker is run.
@@ -148,14 +135,15 @@ impl Worker {
 
     /// Waits until it has written a line that has `text` in it.
     pub async fn says(&self, text: &str) {
+        let has_said = || self.said().iter().any(|line| line.contains(text));
         let waiting = async {
-            while !self.said().iter().any(|line| line.contains(text)) {
+            // Those who listen have ended when there is nobody to listen to.
+            while !has_said() && Arc::strong_count(&self.said) > 1 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
-            panic!("{:?} does not say {text:?}: {:#?}", self.language, self.said());
-        }
+        let _ = tokio::time::timeout(PATIENCE, waiting).await;
+        assert!(has_said(), "{:?} does not say {text:?}: {:#?}", self.language, self.said());
     }
 
     /// Asks it to stop (SIGTERM), which it does of its own will. Returns all that it has written.
