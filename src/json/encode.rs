@@ -277,7 +277,7 @@ impl<W: Fn()> Encoder<'_, W> {
     }
 
     fn put(&mut self, entries: &mut Entries, entry: u32) -> Option<()> {
-        if entries.index % 1024 == 0 {
+        if entries.index.is_multiple_of(1024) {
             (self.watch)();
         }
         entries.put(self.out, entry)
@@ -381,7 +381,7 @@ mod tests {
             .map(|entry| u32::from_ne_bytes(entry.try_into().expect("four bytes")))
             .collect();
         for (index, entry) in entries.into_iter().enumerate() {
-            let expected = if index % 32 == 0 { 0x8000_0000 | 2 * (index as u32 + 1) } else { 2 };
+            let expected = if index % 32 == 0 { 0x8000_0000 | (2 * (index as u32 + 1)) } else { 2 };
             assert_eq!(entry, expected, "{index}");
         }
     }

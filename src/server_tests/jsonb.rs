@@ -10,7 +10,7 @@ mod tests {
 
     /// How many documents each test goes through; more with this variable when it is compiled.
     fn documents() -> usize {
-        option_env!("DUROXIDE_QUEUE_JSON_DOCUMENTS").map_or(50_000, |count| count.parse().expect("a number"))
+        option_env!("DUROXIDE_QUEUE_JSON_DOCUMENTS").map_or(100_000, |count| count.parse().expect("a number"))
     }
 
     /// An array of one text, by our encoder alone.
