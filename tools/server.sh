@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/server.sh start <major | path of pg_config> <dir>     a throwaway server with all its files in <dir>
 #        tools/server.sh stop <dir>
+# SERVER_SETTINGS: lines for its postgresql.conf, which win over those below.
 # After start, <dir>/url and <dir>/port say where it is (superuser postgres, no password, loopback only).
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -37,6 +38,7 @@ max_connections = 300
 fsync = off
 full_page_writes = off
 log_line_prefix = '%m [%p] %q%d %a: '
+${SERVER_SETTINGS:-}
 CONF
 
   # Somebody may take the port between our look and the server's start.
@@ -64,5 +66,5 @@ stop() {
 case "${1:-}/$#" in
   start/3) start "$2" "$3" ;;
   stop/2) stop "$2" ;;
-  *) sed -n '2,4s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
 esac

@@ -1,0 +1,61 @@
+//! What a call costs beyond the round trip: its time less that of a statement in the same session that takes the same
+//! arguments and sends the same result, but finds it ready in a temporary table.
+
+use crate::bench::Bench;
+use crate::side::{Pair, Side, median};
+use async_trait::async_trait;
+
+/// Calls before any is counted: more than the five after which PostgreSQL may change to a generic plan, which is
+/// where duroxide-pg's own procedures get slow.
+const WARM_UP: usize = 12;
+
+/// A call that can be repeated, in a session of its own.
+#[async_trait(?Send)]
+pub trait Probe: Sized {
+    /// Opens its session on a side, with nothing called yet.
+    async fn open(bench: &Bench, side: Side) -> Self;
+
+    /// One call, and what has to follow it so that the next finds the same; the milliseconds of the call alone.
+    async fn call(&mut self) -> f64;
+
+    /// The same arguments, the same result, none of the work; the milliseconds.
+    async fn round_trip(&mut self) -> f64;
+}
+
+/// What the calls of one side took, in milliseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Cost {
+    /// The median of the whole calls, as a client sees them.
+    pub whole: f64,
+    /// The same less the round trip.
+    pub own: f64,
+    /// The very first call of the session, less the round trip.
+    pub first: f64,
+}
+
+/// Makes the calls on both sides, taking turns call by call.
+pub async fn measure<P: Probe>(bench: &Bench, calls: usize) -> Pair<Cost> {
+    let mut probes =
+        Pair { ours: P::open(bench, Side::Ours).await, theirs: P::open(bench, Side::Theirs).await };
+    let mut whole = Pair { ours: Vec::new(), theirs: Vec::new() };
+    let mut trips = whole.clone();
+    for _ in 0..WARM_UP + calls {
+        for side in Side::BOTH {
+            let probe = probes.of_mut(side);
+            whole.of_mut(side).push(probe.call().await);
+            trips.of_mut(side).push(probe.round_trip().await);
+        }
+    }
+    let cost = |side| {
+        let (whole, trips): (&Vec<f64>, &Vec<f64>) = (whole.of(side), trips.of(side));
+        let trip = median(&trips[WARM_UP..]);
+        let counted = median(&whole[WARM_UP..]);
+        Cost { whole: counted, own: beyond(counted, trip), first: beyond(whole[0], trip) }
+    };
+    Pair { ours: cost(Side::Ours), theirs: cost(Side::Theirs) }
+}
+
+/// The difference, where it can be told from nothing.
+fn beyond(whole: f64, trip: f64) -> f64 {
+    (whole - trip).max(0.001)
+}

@@ -1,0 +1,101 @@
+//! More and more claimers on the same 10,000 ready instances.
+
+use super::Row;
+use crate::bench::{Bench, Commit};
+use crate::line::{Goal, Line, Unit, number};
+use crate::load;
+use crate::pgbench::{Load, Until};
+use crate::plot::{Plot, Point};
+use crate::report::Report;
+use crate::side::{Pair, Side};
+use async_trait::async_trait;
+use duroxide_queue_tests::outcome::must;
+
+const CLAIMERS: [u64; 5] = [1, 4, 16, 64, 256];
+const READY: u64 = 10_000;
+const ROUNDS: usize = 3;
+
+const CLAIM: &str = "SELECT out_lock_token FROM fetch_orchestration_item(\
+                     (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 600000, 0, 1000032);";
+
+/// The row.
+pub struct Claimers;
+
+#[async_trait(?Send)]
+impl Row for Claimers {
+    fn name(&self) -> &'static str {
+        "claimers"
+    }
+
+    async fn run(&self, bench: &Bench) -> Report {
+        let mut rates = Vec::new();
+        for clients in CLAIMERS {
+            let mut rounds = Pair { ours: Vec::new(), theirs: Vec::new() };
+            for _ in 0..ROUNDS {
+                bench.load(&[load::ready(1..=READY)]).await;
+                for side in Side::BOTH {
+                    rounds.of_mut(side).push(claims_per_second(bench, side, clients).await);
+                }
+            }
+            rates.push(rounds.medians());
+        }
+        report(&rates)
+    }
+}
+
+/// How many instances the claimers got. A call that found nothing free counts for nothing.
+async fn claims_per_second(bench: &Bench, side: Side, clients: u64) -> f64 {
+    let load = Load {
+        script: CLAIM,
+        parameters: &[],
+        clients,
+        until: Until::Seconds(1),
+        commit: Commit::Asynchronous,
+    };
+    let seconds = load.run(bench, side).await.seconds();
+    let count = must(&mut bench.session(side).await, "SELECT count(*) FROM instance_locks").await;
+    let claims: u64 = count[0][0].as_deref().and_then(|count| count.parse().ok()).expect("a count");
+    if claims == READY {
+        println!("  {clients} claimers of {side:?} took all {READY} within the second: they can do more");
+    }
+    claims as f64 / seconds
+}
+
+fn report(rates: &[Pair<f64>]) -> Report {
+    let mut lines: Vec<Line> = CLAIMERS
+        .iter()
+        .zip(rates)
+        .map(|(clients, &rates)| {
+            let what = format!("claims on {} ready instances, claimers: {clients}", number(READY as f64));
+            Line::new(&format!("claimers-{clients}"), &what, rates, Unit::PerSecond, Goal::None)
+        })
+        .collect();
+    let kept = Pair {
+        ours: kept_of_best(rates.iter().map(|rate| rate.ours)),
+        theirs: kept_of_best(rates.iter().map(|rate| rate.theirs)),
+    };
+    let what = "the same: the least that is left of the best throughput, with more claimers";
+    lines.push(Line::new("claimers-kept", what, kept, Unit::Times, Goal::AtLeast(0.8)));
+    let points = CLAIMERS.iter().zip(rates).map(|(clients, rates)| Point {
+        label: clients.to_string(),
+        ours: Some(rates.ours),
+        theirs: Some(rates.theirs),
+    });
+    let plot = Plot {
+        file: "claimers",
+        title: "Claims on 10,000 ready instances".to_owned(),
+        x: "claimers".to_owned(),
+        y: "claims a second".to_owned(),
+        points: points.collect(),
+    };
+    Report { lines, plots: vec![plot] }
+}
+
+/// The deepest fall from the best throughput reached with fewer claimers.
+fn kept_of_best(rates: impl Iterator<Item = f64>) -> f64 {
+    let (_, kept) = rates.fold((0.0, 1.0), |(best, kept): (f64, f64), rate| {
+        let best = best.max(rate);
+        (best, kept.min(rate / best))
+    });
+    kept
+}
