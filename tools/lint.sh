@@ -16,6 +16,7 @@ check() {
 
 check "cargo fmt" cargo fmt --check
 check "cargo fmt, client tests" cargo fmt --check --manifest-path tests/client/Cargo.toml
+check "cargo fmt, benchmark" cargo fmt --check --manifest-path tests/bench/Cargo.toml
 ! command -v shellcheck >/dev/null || check shellcheck shellcheck -x -P tools tools/*.sh .ci/run
 for major in "$@"; do
   CARGO_TARGET_DIR=$EXTENSION_TARGET check "clippy, pg$major" \

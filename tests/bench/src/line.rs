@@ -54,7 +54,7 @@ impl Line {
         let Pair { ours, theirs } = self.figures;
         match self.unit {
             Unit::Milliseconds => Some(theirs / ours),
-            Unit::PerSecond => Some(ours / theirs),
+            Unit::PerSecond => (theirs > 0.0).then(|| ours / theirs),
             Unit::Times | Unit::Count => None,
         }
     }
@@ -113,7 +113,10 @@ pub fn number(value: f64) -> String {
         v if v >= 1.0 => 2,
         _ => 3,
     };
-    let plain = format!("{value:.decimals$}");
+    let mut plain = format!("{value:.decimals$}");
+    if plain.contains('.') {
+        plain.truncate(plain.trim_end_matches('0').trim_end_matches('.').len());
+    }
     let (sign, rest) = plain.strip_prefix('-').map_or(("", plain.as_str()), |rest| ("-", rest));
     let (whole, fraction) = rest.split_once('.').map_or((rest, ""), |(whole, fraction)| (whole, fraction));
     let grouped: Vec<&str> =

@@ -4,10 +4,14 @@
 use crate::bench::Bench;
 use crate::side::{Pair, Side, median};
 use async_trait::async_trait;
+use std::time::{Duration, Instant};
 
 /// Calls before any is counted: more than the five after which PostgreSQL may change to a generic plan, which is
 /// where duroxide-pg's own procedures get slow.
 const WARM_UP: usize = 12;
+/// Calls that count in one block, at least: quick ones are repeated for as long as a block lasts at least.
+const BLOCK: usize = 8;
+const BLOCK_LASTS: Duration = Duration::from_millis(60);
 
 /// A call that can be repeated, in a session of its own.
 #[async_trait(?Send)]
@@ -33,24 +37,38 @@ pub struct Cost {
     pub first: f64,
 }
 
-/// Makes the calls on both sides, taking turns call by call.
-pub async fn measure<P: Probe>(bench: &Bench, calls: usize) -> Pair<Cost> {
+/// Makes the calls on both sides, in blocks that take turns.
+pub async fn measure<P: Probe>(bench: &Bench, blocks: usize) -> Pair<Cost> {
     let mut probes =
         Pair { ours: P::open(bench, Side::Ours).await, theirs: P::open(bench, Side::Theirs).await };
+    let mut first = Pair { ours: 0.0, theirs: 0.0 };
+    for side in Side::BOTH {
+        let probe = probes.of_mut(side);
+        *first.of_mut(side) = probe.call().await;
+        for _ in 1..WARM_UP {
+            probe.round_trip().await;
+            probe.call().await;
+        }
+    }
     let mut whole = Pair { ours: Vec::new(), theirs: Vec::new() };
     let mut trips = whole.clone();
-    for _ in 0..WARM_UP + calls {
+    for _ in 0..blocks {
         for side in Side::BOTH {
             let probe = probes.of_mut(side);
-            whole.of_mut(side).push(probe.call().await);
-            trips.of_mut(side).push(probe.round_trip().await);
+            // Finds the processor's caches full of what the other side did.
+            probe.call().await;
+            let begin = Instant::now();
+            let mut calls = 0;
+            while calls < BLOCK || begin.elapsed() < BLOCK_LASTS {
+                trips.of_mut(side).push(probe.round_trip().await);
+                whole.of_mut(side).push(probe.call().await);
+                calls += 1;
+            }
         }
     }
     let cost = |side| {
-        let (whole, trips): (&Vec<f64>, &Vec<f64>) = (whole.of(side), trips.of(side));
-        let trip = median(&trips[WARM_UP..]);
-        let counted = median(&whole[WARM_UP..]);
-        Cost { whole: counted, own: beyond(counted, trip), first: beyond(whole[0], trip) }
+        let (whole, trip) = (median(whole.of(side)), median(trips.of(side)));
+        Cost { whole, own: beyond(whole, trip), first: beyond(*first.of(side), trip) }
     };
     Pair { ours: cost(Side::Ours), theirs: cost(Side::Theirs) }
 }

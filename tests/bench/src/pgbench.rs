@@ -29,29 +29,13 @@ pub struct Load<'a> {
     pub commit: Commit,
 }
 
-/// What came of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Throughput {
-    /// Transactions that were done.
-    pub transactions: f64,
-    /// Transactions a second, the time to connect left out.
-    pub per_second: f64,
-}
-
-impl Throughput {
-    /// How long it took, the time to connect left out.
-    pub fn seconds(&self) -> f64 {
-        self.transactions / self.per_second
-    }
-}
-
 impl Load<'_> {
-    /// Runs it on a side.
+    /// Runs it on a side: how many transactions a second, the time to connect left out. `None` if not one was done.
     ///
     /// # Panics
     ///
     /// If pgbench is missing, or a client fails.
-    pub async fn run(&self, bench: &Bench, side: Side) -> Throughput {
+    pub async fn run(&self, bench: &Bench, side: Side) -> Option<f64> {
         let file = std::env::temp_dir().join(format!("duroxide_queue_bench_{}.sql", std::process::id()));
         std::fs::write(&file, self.script).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let mut command = Command::new(bench.pgbench());
@@ -75,10 +59,8 @@ impl Load<'_> {
         let (out, complaints) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "pgbench on {side:?}: {complaints}");
-        Throughput {
-            transactions: after(&out, "number of transactions actually processed: "),
-            per_second: after(&out, "tps = "),
-        }
+        let done = after(&out, "number of transactions actually processed: ");
+        (done > 0.0).then(|| after(&out, "tps = "))
     }
 }
 

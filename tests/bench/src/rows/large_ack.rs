@@ -33,7 +33,7 @@ impl Row for LargeAck {
 
     async fn run(&self, bench: &Bench) -> Report {
         bench.load(&[load::ready(1..=200)]).await;
-        let costs = measure::<Ack>(bench, 21).await;
+        let costs = measure::<Ack>(bench, 3).await;
         let what = "ack of 1,000 events, 200 worker items and 50 messages: own cost";
         let goal = Goal::Ratio(3.0, None);
         Line::new("large-ack", what, costs.map(|cost| cost.own), Unit::Milliseconds, goal).into()

@@ -24,7 +24,7 @@ impl Row for Leased {
             statements.push(load::ready(1..=1_000));
             Size::new(count, statements)
         });
-        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 31).await;
+        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 4).await;
         let line = |key, what, figures, unit, goal| Line::new(key, what, figures, unit, goal);
         let ms = Unit::Milliseconds;
         Report {

@@ -70,7 +70,7 @@ impl Row for Turn {
         let mut rates = Pair { ours: Vec::new(), theirs: Vec::new() };
         for round in 0..ROUNDS {
             for side in Side::BOTH {
-                rates.of_mut(side).push(load.run(bench, side).await.per_second);
+                rates.of_mut(side).push(load.run(bench, side).await.expect("turns"));
                 // The backlog stays what it was.
                 let added = BACKLOG + round * self.turns;
                 let statement = load::ready(added + 1..=added + self.turns);

@@ -27,7 +27,7 @@ impl Row for Future {
         let sizes = [0, 20_000, 200_000].map(|count| {
             Size::new(count, vec![load::ready(1..=READY), load::future(READY + 1..=READY + count)])
         });
-        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 31).await;
+        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 4).await;
         let what = "fetch with 200,000 messages in the future: own cost grows to";
         Report {
             lines: vec![Line::new("future-growth", what, sweep.growth(), Unit::Times, Goal::AtMost(2.0))],
@@ -53,7 +53,7 @@ impl Row for OneInstance {
             statements.push(load::ready(1..=READY));
             Size::new(count, statements)
         });
-        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 31).await;
+        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 4).await;
         Report {
             lines: vec![
                 Line::new(

@@ -26,7 +26,7 @@ impl Row for Future {
     async fn run(&self, bench: &Bench) -> Report {
         let sizes = [0, 10_000, 100_000]
             .map(|count| Size::new(count, vec![load::future_work(count), load::ready_work(READY)]));
-        let sweep = Sweep::run::<FetchWork>(bench, sizes.into(), 31).await;
+        let sweep = Sweep::run::<FetchWork>(bench, sizes.into(), 4).await;
         Report {
             lines: vec![
                 Line::new(
@@ -62,7 +62,7 @@ impl Row for Leased {
     async fn run(&self, bench: &Bench) -> Report {
         let sizes = [0, 2_000, 20_000]
             .map(|count| Size::new(count, vec![load::leased_work(count), load::ready_work(READY)]));
-        let sweep = Sweep::run::<FetchWork>(bench, sizes.into(), 31).await;
+        let sweep = Sweep::run::<FetchWork>(bench, sizes.into(), 4).await;
         Report {
             lines: vec![
                 Line::new(
