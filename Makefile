@@ -34,7 +34,7 @@ fuzz: ## 120,000 calls with hostile arguments, in databases of four encodings (P
 	@PG_CONFIG= tools/fuzz.sh $(PG)
 
 bench: ## against duroxide-pg's own procedures, into docs/performance.md (PG=17; some rows only: ROWS="turn leased")
-	@PG_CONFIG= tools/bench.sh $(or $(PG),17) $(ROWS)
+	@PG_CONFIG= tools/bench.sh $(firstword $(PG) 17) $(ROWS)
 
 install: ## release build into your server: PG_CONFIG=/path/to/pg_config, SUDO=1 to copy as root
 	@FOUND_PG_CONFIG=$$(command -v pg_config) tools/install.sh "$(PG_CONFIG)"

@@ -48,7 +48,7 @@ pub const SYNCHRONOUS: Turn = Turn {
     name: "turn-16-sync",
     clients: 16,
     commit: Commit::Synchronous,
-    turns: 4_800,
+    turns: 1_600,
     goal: Goal::Ratio(1.5, None),
 };
 
