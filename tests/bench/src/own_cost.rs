@@ -9,9 +9,15 @@ use std::time::{Duration, Instant};
 /// Calls before any is counted: more than the five after which PostgreSQL may change to a generic plan, which is
 /// where duroxide-pg's own procedures get slow.
 const WARM_UP: usize = 12;
-/// Calls that count in one block, at least: quick ones are repeated for as long as a block lasts at least.
-const BLOCK: usize = 8;
-const BLOCK_LASTS: Duration = Duration::from_millis(60);
+/// Blocks of a side, that take turns with those of the other.
+const BLOCKS: usize = 5;
+/// Calls that count in one block: slow ones are as few as this, quick ones go on for a while.
+const FEWEST: usize = 6;
+const MOST: usize = 300;
+const A_WHILE: Duration = Duration::from_millis(150);
+
+/// So many calls are made at most: what a load has to have ready for them.
+pub const CALLS: u64 = (WARM_UP + BLOCKS * (MOST + 1) + 1) as u64;
 
 /// A call that can be repeated, in a session of its own.
 #[async_trait(?Send)]
@@ -38,7 +44,7 @@ pub struct Cost {
 }
 
 /// Makes the calls on both sides, in blocks that take turns.
-pub async fn measure<P: Probe>(bench: &Bench, blocks: usize) -> Pair<Cost> {
+pub async fn measure<P: Probe>(bench: &Bench) -> Pair<Cost> {
     let mut probes =
         Pair { ours: P::open(bench, Side::Ours).await, theirs: P::open(bench, Side::Theirs).await };
     let mut first = Pair { ours: 0.0, theirs: 0.0 };
@@ -52,14 +58,14 @@ pub async fn measure<P: Probe>(bench: &Bench, blocks: usize) -> Pair<Cost> {
     }
     let mut whole = Pair { ours: Vec::new(), theirs: Vec::new() };
     let mut trips = whole.clone();
-    for _ in 0..blocks {
+    for _ in 0..BLOCKS {
         for side in Side::BOTH {
             let probe = probes.of_mut(side);
             // Finds the processor's caches full of what the other side did.
             probe.call().await;
             let begin = Instant::now();
             let mut calls = 0;
-            while calls < BLOCK || begin.elapsed() < BLOCK_LASTS {
+            while calls < FEWEST || (calls < MOST && begin.elapsed() < A_WHILE) {
                 trips.of_mut(side).push(probe.round_trip().await);
                 whole.of_mut(side).push(probe.call().await);
                 calls += 1;

@@ -28,11 +28,11 @@ pub struct Sweep {
 
 impl Sweep {
     /// Loads each size and measures.
-    pub async fn run<P: Probe>(bench: &Bench, sizes: Vec<Size>, blocks: usize) -> Sweep {
+    pub async fn run<P: Probe>(bench: &Bench, sizes: Vec<Size>) -> Sweep {
         let mut sweep = Sweep { labels: Vec::new(), costs: Vec::new() };
         for size in sizes {
             bench.load(&size.load).await;
-            sweep.costs.push(measure::<P>(bench, blocks).await);
+            sweep.costs.push(measure::<P>(bench).await);
             sweep.labels.push(size.label);
         }
         sweep

@@ -32,8 +32,8 @@ impl Row for EmptyPoll {
             *ids.of_mut(side) = id;
             *bytes.of_mut(side) = wal;
         }
-        let instances = measure::<Fetch>(bench, 40).await;
-        let work = measure::<FetchWork>(bench, 40).await;
+        let instances = measure::<Fetch>(bench).await;
+        let work = measure::<FetchWork>(bench).await;
         let line = |key, what, figures, unit, goal| Line::new(key, what, figures, unit, goal);
         let (ms, least) = (Unit::Milliseconds, Goal::Ratio(1.0, None));
         Report {

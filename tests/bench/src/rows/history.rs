@@ -23,7 +23,7 @@ impl Row for History {
 
     async fn run(&self, bench: &Bench) -> Report {
         let sizes = EVENTS.map(|events| Size::new(events, load::long_instance(events, MESSAGES)));
-        let sweep = Sweep::run::<FetchAgain>(bench, sizes.into(), 3).await;
+        let sweep = Sweep::run::<FetchAgain>(bench, sizes.into()).await;
         let mut lines: Vec<Line> = EVENTS
             .iter()
             .enumerate()

@@ -5,7 +5,7 @@ use crate::bench::Bench;
 use crate::calls::{self, FETCH};
 use crate::line::{Goal, Line, Unit};
 use crate::load;
-use crate::own_cost::{Probe, measure};
+use crate::own_cost::{CALLS, Probe, measure};
 use crate::report::Report;
 use crate::side::Side;
 use async_trait::async_trait;
@@ -32,8 +32,8 @@ impl Row for LargeAck {
     }
 
     async fn run(&self, bench: &Bench) -> Report {
-        bench.load(&[load::ready(1..=200)]).await;
-        let costs = measure::<Ack>(bench, 3).await;
+        bench.load(&[load::ready(1..=CALLS)]).await;
+        let costs = measure::<Ack>(bench).await;
         let what = "ack of 1,000 events, 200 worker items and 50 messages: own cost";
         let goal = Goal::Ratio(3.0, None);
         Line::new("large-ack", what, costs.map(|cost| cost.own), Unit::Milliseconds, goal).into()

@@ -4,6 +4,7 @@ use super::Row;
 use crate::bench::Bench;
 use crate::line::{Goal, Line, Unit};
 use crate::load;
+use crate::own_cost::CALLS;
 use crate::probes::Fetch;
 use crate::report::Report;
 use crate::sweep::{Size, Sweep};
@@ -21,10 +22,10 @@ impl Row for Leased {
     async fn run(&self, bench: &Bench) -> Report {
         let sizes = [0, 2_000, 20_000, 100_000].map(|count| {
             let mut statements = load::leased(count).to_vec();
-            statements.push(load::ready(1..=1_000));
+            statements.push(load::ready(1..=CALLS));
             Size::new(count, statements)
         });
-        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 4).await;
+        let sweep = Sweep::run::<Fetch>(bench, sizes.into()).await;
         let line = |key, what, figures, unit, goal| Line::new(key, what, figures, unit, goal);
         let ms = Unit::Milliseconds;
         Report {

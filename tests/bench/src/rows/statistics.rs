@@ -29,7 +29,7 @@ impl Row for Statistics {
 
     async fn run(&self, bench: &Bench) -> Report {
         bench.load(&[load::ready(1..=MESSAGES)]).await;
-        let fresh = measure::<Fetch>(bench, 3).await;
+        let fresh = measure::<Fetch>(bench).await;
         let trips = fresh.map(|cost| cost.whole - cost.own);
         let mut stale = Pair { ours: Vec::new(), theirs: Vec::new() };
         for side in Side::BOTH {

@@ -4,12 +4,11 @@ use super::Row;
 use crate::bench::Bench;
 use crate::line::{Goal, Line, Unit};
 use crate::load;
+use crate::own_cost::CALLS;
 use crate::probes::Fetch;
 use crate::report::Report;
 use crate::sweep::{Size, Sweep};
 use async_trait::async_trait;
-
-const READY: u64 = 1_000;
 
 /// The row of messages that become visible later.
 pub struct Future;
@@ -25,9 +24,9 @@ impl Row for Future {
 
     async fn run(&self, bench: &Bench) -> Report {
         let sizes = [0, 20_000, 200_000].map(|count| {
-            Size::new(count, vec![load::ready(1..=READY), load::future(READY + 1..=READY + count)])
+            Size::new(count, vec![load::ready(1..=CALLS), load::future(CALLS + 1..=CALLS + count)])
         });
-        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 4).await;
+        let sweep = Sweep::run::<Fetch>(bench, sizes.into()).await;
         let what = "fetch with 200,000 messages in the future: own cost grows to";
         Report {
             lines: vec![Line::new("future-growth", what, sweep.growth(), Unit::Times, Goal::AtMost(2.0))],
@@ -50,10 +49,10 @@ impl Row for OneInstance {
         let sizes = [0, 5_000, 50_000].map(|count| {
             let mut statements = load::leased(1).to_vec();
             statements.push(load::waiting_for_leased(count));
-            statements.push(load::ready(1..=READY));
+            statements.push(load::ready(1..=CALLS));
             Size::new(count, statements)
         });
-        let sweep = Sweep::run::<Fetch>(bench, sizes.into(), 4).await;
+        let sweep = Sweep::run::<Fetch>(bench, sizes.into()).await;
         Report {
             lines: vec![
                 Line::new(

@@ -4,12 +4,11 @@ use super::Row;
 use crate::bench::Bench;
 use crate::line::{Goal, Line, Unit};
 use crate::load;
+use crate::own_cost::CALLS;
 use crate::probes::FetchWork;
 use crate::report::Report;
 use crate::sweep::{Size, Sweep};
 use async_trait::async_trait;
-
-const READY: u64 = 1_000;
 
 /// The row of items that become visible later.
 pub struct Future;
@@ -25,8 +24,8 @@ impl Row for Future {
 
     async fn run(&self, bench: &Bench) -> Report {
         let sizes = [0, 10_000, 100_000]
-            .map(|count| Size::new(count, vec![load::future_work(count), load::ready_work(READY)]));
-        let sweep = Sweep::run::<FetchWork>(bench, sizes.into(), 4).await;
+            .map(|count| Size::new(count, vec![load::future_work(count), load::ready_work(CALLS)]));
+        let sweep = Sweep::run::<FetchWork>(bench, sizes.into()).await;
         Report {
             lines: vec![
                 Line::new(
@@ -61,8 +60,8 @@ impl Row for Leased {
 
     async fn run(&self, bench: &Bench) -> Report {
         let sizes = [0, 2_000, 20_000]
-            .map(|count| Size::new(count, vec![load::leased_work(count), load::ready_work(READY)]));
-        let sweep = Sweep::run::<FetchWork>(bench, sizes.into(), 4).await;
+            .map(|count| Size::new(count, vec![load::leased_work(count), load::ready_work(CALLS)]));
+        let sweep = Sweep::run::<FetchWork>(bench, sizes.into()).await;
         Report {
             lines: vec![
                 Line::new(
