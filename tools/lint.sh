@@ -24,3 +24,8 @@ for major in "$@"; do
 done
 cd tests/client
 CARGO_TARGET_DIR=$CLIENT_TARGET check "clippy, client tests" cargo clippy --quiet --all-targets -- -D warnings
+# Nothing else of 'make test' needs its dependencies.
+if [ -n "${TEST_ALL:-}" ]; then
+  cd ../bench
+  CARGO_TARGET_DIR=$CLIENT_TARGET check "clippy, benchmark" cargo clippy --quiet --all-targets -- -D warnings
+fi
