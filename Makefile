@@ -3,14 +3,16 @@
 # PG: versions of PostgreSQL to use, of our own servers.      make test PG=17      make test PG="16 17"
 # PG_CONFIG: your own server instead.                         make demo PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config
 # KINDS: kinds of test to run: model unit pg_test sql isolation client     make test PG=17 KINDS="sql isolation"
+# ROWS: rows of the benchmark to run, by how their names begin.    make bench PG=17 ROWS="turn leased"
 PG ?=
 PG_CONFIG ?=
 KINDS ?=
+ROWS ?=
 SUDO ?=
 export PG_CONFIG KINDS SUDO
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all chaos fuzz figures install lint setup clean
+.PHONY: help demo test test-all chaos fuzz figures bench install lint setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1|/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -33,6 +35,9 @@ fuzz: ## 120,000 calls with hostile arguments, in databases of four encodings (P
 
 figures: ## memory, WAL and pages after 100,000 calls of each kind, measured (PG=17)
 	@PG_CONFIG= tools/figures.sh $(PG)
+
+bench: ## against duroxide-pg's own procedures, into docs/performance.md (PG=17; some rows only: ROWS="turn leased")
+	@PG_CONFIG= tools/bench.sh $(firstword $(PG) 17) $(ROWS)
 
 install: ## release build into your server: PG_CONFIG=/path/to/pg_config, SUDO=1 to copy as root
 	@FOUND_PG_CONFIG=$$(command -v pg_config) tools/install.sh "$(PG_CONFIG)"

@@ -62,7 +62,7 @@ lock_cache() {
 # as fresh in another whose files are older.
 claim_build_output() {
   [ "$(cat "$CACHE/checkout" 2>/dev/null)" != "$ROOT" ] || return 0
-  find "$ROOT/src" "$ROOT/sql" "$ROOT/tests/client/src" "$ROOT/tests/client/tests" "$ROOT/examples" "$ROOT/README.md" \
+  find "$ROOT/src" "$ROOT/sql" "$ROOT/tests/client/src" "$ROOT/tests/client/tests" "$ROOT/tests/bench/src" "$ROOT/examples" "$ROOT/README.md" \
     "$ROOT/duroxide_queue.control" -type f -exec touch {} +
   echo "$ROOT" >"$CACHE/checkout"
 }

@@ -20,6 +20,7 @@ check "cargo fmt" cargo fmt --check
 check "cargo fmt, client tests" cargo fmt --check --manifest-path tests/client/Cargo.toml
 check "cargo fmt, example" cargo fmt --check --manifest-path examples/rust/Cargo.toml
 ! command -v gofmt >/dev/null || check gofmt unformatted_go
+check "cargo fmt, benchmark" cargo fmt --check --manifest-path tests/bench/Cargo.toml
 ! command -v shellcheck >/dev/null || check shellcheck shellcheck -x -P tools tools/*.sh .ci/run
 for major in "$@"; do
   CARGO_TARGET_DIR=$EXTENSION_TARGET check "clippy, pg$major" \
@@ -27,3 +28,8 @@ for major in "$@"; do
 done
 cd tests/client
 CARGO_TARGET_DIR=$CLIENT_TARGET check "clippy, client tests" cargo clippy --quiet --all-targets -- -D warnings
+# Nothing else of 'make test' needs its dependencies.
+if [ -n "${TEST_ALL:-}" ]; then
+  cd ../bench
+  CARGO_TARGET_DIR=$CLIENT_TARGET check "clippy, benchmark" cargo clippy --quiet --all-targets -- -D warnings
+fi

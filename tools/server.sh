@@ -2,6 +2,7 @@
 # Usage: tools/server.sh start <major | path of pg_config> <dir>     a throwaway server with all its files in <dir>
 #        tools/server.sh standby <dir of a server> <dir>         another that streams from it
 #        tools/server.sh stop <dir>
+# SERVER_SETTINGS: lines for its postgresql.conf, which win over those below.
 # After start, <dir>/url and <dir>/port say where it is (superuser postgres, no password, loopback only).
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -60,6 +61,7 @@ max_connections = 300
 fsync = off
 full_page_writes = off
 log_line_prefix = '%m [%p] %q%d %a: '
+${SERVER_SETTINGS:-}
 CONF
   launch
 }

@@ -1,0 +1,107 @@
+//! More and more claimers on the same 10,000 ready instances.
+
+use super::Row;
+use crate::bench::{Bench, Commit};
+use crate::line::{Goal, Line, Unit, number};
+use crate::load;
+use crate::pgbench::{Load, Until};
+use crate::plot::{Plot, Point};
+use crate::report::Report;
+use crate::side::{Pair, Side};
+use async_trait::async_trait;
+use duroxide_queue_tests::outcome::must;
+
+const CLAIMERS: [u64; 5] = [1, 4, 16, 64, 256];
+const READY: u64 = 10_000;
+const ROUNDS: usize = 3;
+/// How long they claim, beside what starting them takes.
+const SECONDS: u64 = 2;
+const CLIENTS_THAT_START_IN_A_SECOND: u64 = 50;
+
+const CLAIM: &str = "SELECT out_lock_token FROM fetch_orchestration_item(\
+                     (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 600000, 0, 1000032);";
+
+/// The row.
+pub struct Claimers;
+
+#[async_trait(?Send)]
+impl Row for Claimers {
+    fn name(&self) -> &'static str {
+        "claimers"
+    }
+
+    async fn run(&self, bench: &Bench) -> Report {
+        let mut rates = Vec::new();
+        for clients in CLAIMERS {
+            let mut rounds = Pair { ours: Vec::new(), theirs: Vec::new() };
+            for _ in 0..ROUNDS {
+                bench.load(&[load::ready(1..=READY)]).await;
+                for side in Side::BOTH {
+                    rounds.of_mut(side).push(claims_per_second(bench, side, clients).await);
+                }
+            }
+            rates.push(rounds.medians());
+        }
+        report(&rates)
+    }
+}
+
+/// Claims a second over the middle half of the claims: before it sessions load the library and make their plans, after it
+/// the instances run out. A call that found nothing free counts for nothing.
+async fn claims_per_second(bench: &Bench, side: Side, clients: u64) -> f64 {
+    let load = Load {
+        script: CLAIM,
+        parameters: &[],
+        clients,
+        until: Until::Seconds(SECONDS + clients / CLIENTS_THAT_START_IN_A_SECOND),
+        commit: Commit::Asynchronous,
+    };
+    load.run(bench, side).await;
+    let middle_half = "SELECT count(*) / 2, percentile_disc(0.75) WITHIN GROUP (ORDER BY locked_at) - \
+                       percentile_disc(0.25) WITHIN GROUP (ORDER BY locked_at) FROM instance_locks";
+    let row = must(&mut bench.session(side).await, middle_half).await.remove(0);
+    let [claims, ms] = [0, 1].map(|column: usize| {
+        row[column].as_deref().map_or(0.0, |text| text.parse::<f64>().expect("a number"))
+    });
+    if ms > 0.0 { claims / ms * 1000.0 } else { 0.0 }
+}
+
+fn report(rates: &[Pair<f64>]) -> Report {
+    let mut lines: Vec<Line> = CLAIMERS
+        .iter()
+        .zip(rates)
+        .map(|(clients, &rates)| {
+            let what = format!("claims on {} ready instances, claimers: {clients}", number(READY as f64));
+            Line::new(&format!("claimers-{clients}"), &what, rates, Unit::PerSecond, Goal::None)
+        })
+        .collect();
+    let kept = Pair {
+        ours: kept_of_best(rates.iter().map(|rate| rate.ours)),
+        theirs: kept_of_best(rates.iter().map(|rate| rate.theirs)),
+    };
+    let what = "the same: the least that is left of the best throughput, with more claimers";
+    lines.push(Line::new("claimers-kept", what, kept, Unit::Times, Goal::AtLeast(0.8)));
+    let points = CLAIMERS.iter().zip(rates).map(|(clients, rates)| Point {
+        label: clients.to_string(),
+        ours: Some(rates.ours),
+        // None at all has no place on the scale.
+        theirs: Some(rates.theirs).filter(|rate| *rate > 0.0),
+    });
+    let plot = Plot {
+        file: "claimers",
+        title: "Claims on 10,000 ready instances".to_owned(),
+        x: "claimers".to_owned(),
+        y: "claims a second".to_owned(),
+        points: points.collect(),
+    };
+    Report { lines, plots: vec![plot] }
+}
+
+/// The deepest fall from the best throughput reached with fewer claimers.
+fn kept_of_best(rates: impl Iterator<Item = f64>) -> f64 {
+    let (_, kept) = rates.fold((0.0, 1.0), |(best, kept): (f64, f64), rate| {
+        let best = best.max(rate);
+        (best, kept.min(rate / best))
+    });
+    kept
+}
