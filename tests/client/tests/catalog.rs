@@ -118,9 +118,9 @@ async fn every_member_of_the_extension_has_a_comment() {
            AND NOT EXISTS (SELECT FROM pg_description c
                            WHERE (c.classoid, c.objoid, c.objsubid) = (d.classid, d.objid, 0))
          UNION ALL
-         SELECT 'column ' || a.attname
-         FROM pg_attribute a
-         WHERE a.attrelid = 'duroxide_queue.queues'::regclass AND a.attnum > 0
+         SELECT 'column ' || c.relname || '.' || a.attname
+         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+         WHERE c.relnamespace = 'duroxide_queue'::regnamespace AND a.attnum > 0
            AND col_description(a.attrelid, a.attnum) IS NULL",
     )
     .await;
