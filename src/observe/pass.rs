@@ -17,7 +17,7 @@ use crate::pg::result_set::ResultSet;
 use crate::pg::spi::{self, Session, Value};
 use crate::pg::subtransaction::{self, Undone};
 use crate::pg::values::Timestamptz;
-use crate::pg::{guc, identity, planner, relation_lock};
+use crate::pg::{encoding, guc, identity, planner, relation_lock};
 use core::ffi::CStr;
 use pgrx::pg_sys;
 
@@ -28,7 +28,7 @@ pub(super) struct Observation {
     /// in milliseconds of the Unix epoch, `$3` whether the reader may read the tables himself; more
     /// arguments come from `$4` on.
     pub(super) text: &'static str,
-    /// What is shown of a queue that could not be read: `$1` its name, `$2` why. `None` shows nothing.
+    /// What is shown of a queue that could not be read: `$1` its name, `$2` why. With `None` a notice says so.
     pub(super) problem: Option<&'static CStr>,
 }
 
@@ -83,14 +83,14 @@ pub(super) fn over_queues(
             Undone::Returned(Err(problem)) => problem,
             Undone::Failed(error) => error.into_bytes(),
         };
-        if let Some(text) = observation.problem {
-            let session = Session::open();
-            result.append(&spi::run_once(
-                &session,
-                text,
-                &[queue.name.as_slice().into(), problem.as_slice().into()],
-            ));
-        }
+        let Some(text) = observation.problem else {
+            let shown = |bytes| encoding::sendable(String::from_utf8_lossy(bytes));
+            pgrx::notice!("queue \"{}\" is left out: {}", shown(&queue.name), shown(&problem));
+            continue;
+        };
+        let session = Session::open();
+        let arguments = [queue.name.as_slice().into(), problem.as_slice().into()];
+        result.append(&spi::run_once(&session, text, &arguments));
     }
     Ok(())
 }

@@ -53,7 +53,12 @@ pub(crate) fn undone<R>(body: impl FnOnce() -> R) -> Undone<R> {
                 CaughtError::PostgresError(report) | CaughtError::ErrorReport(report)
                     if !concerns_the_whole_call(report.sql_error_code()) =>
                 {
-                    Undone::Failed(shown(report.sql_error_code(), report.message()))
+                    Undone::Failed(
+                        encoding::sendable(
+                            format!("{}: {}", sqlstate(report.sql_error_code()), report.message()).into(),
+                        )
+                        .into_owned(),
+                    )
                 }
                 _ => error.rethrow(),
             })
@@ -69,10 +74,4 @@ pub(crate) fn undone<R>(body: impl FnOnce() -> R) -> Undone<R> {
 /// Classes 53 (resources) and 57 (operator intervention).
 fn concerns_the_whole_call(code: PgSqlErrorCode) -> bool {
     matches!(sqlstate(code).get(..2), Some("53" | "57"))
-}
-
-/// In a database of another encoding than UTF-8 a message may not be what the server wrote.
-fn shown(code: PgSqlErrorCode, message: &str) -> String {
-    let code = sqlstate(code);
-    if encoding::is_utf8() || message.is_ascii() { format!("{code}: {message}") } else { code }
 }
