@@ -89,7 +89,7 @@ isolation() { regress "$1" isolation/pg_isolation_regress "$ROOT/tests/isolation
 model() { cd tests/client && CARGO_TARGET_DIR=$CLIENT_TARGET cargo test --test lease_model; }
 
 # The oldest and the newest version get every client test. The others get them too when they are asked for alone or
-# with TEST_ALL=1; else they are spared what takes longest: the validations on adopted queues, chaos, fuzz and parity.
+# with TEST_ALL=1; else they are spared what takes longest: the validations on adopted queues, chaos, fuzz, parity, and the exporters.
 wants_everything() { [ -n "${TEST_ALL:-}" ] || [ "${#MAJORS[@]}" = 1 ] || [ "$1" = 15 ] || [ "$1" = 18 ]; }
 
 client_tests() {
@@ -101,7 +101,7 @@ client_tests() {
     esac
     case $name in
       lease_model) ;;
-      chaos | fuzz | parity) ! wants_everything "$1" || echo "--test=$name" ;;
+      chaos | exporters | fuzz | parity) ! wants_everything "$1" || echo "--test=$name" ;;
       *) echo "--test=$name" ;;
     esac
   done
@@ -115,6 +115,7 @@ client() {
   cd tests/client || return
   DUROXIDE_QUEUE_TEST_URL=$(cat "$WORK/server-$1/url") DUROXIDE_QUEUE_TEST_PG=$1 DUROXIDE_QUEUE_SUITE=$suite \
     DUROXIDE_QUEUE_TEST_PYTHON=$DRIVERS/python/bin/python DUROXIDE_QUEUE_TEST_NODE_MODULES=$DRIVERS/node/node_modules \
+    DUROXIDE_QUEUE_TEST_PROMETHEUS=$DRIVERS/prometheus \
     CARGO_TARGET_DIR=$CLIENT_TARGET "${run[@]}" "${tests[@]}"
 }
 
