@@ -321,6 +321,35 @@ async fn big_tables_are_read_by_index() {
     }
 }
 
+/// The page about monitoring has a section for each view, with each of its columns and its type.
+#[tokio::test]
+async fn monitoring_md_tells_every_column() {
+    const PAGE: &str = include_str!("../../../docs/monitoring.md");
+    let (database, mut session) = two_queues().await;
+    let columns = must(
+        &mut session,
+        "SELECT c.relname, a.attname, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz')
+         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+         WHERE c.relnamespace = 'duroxide_queue'::regnamespace AND c.relkind = 'v' AND c.relname <> 'queues' AND a.attnum > 0",
+    )
+    .await;
+    assert!(columns.len() > 40);
+    for column in columns {
+        let [Some(view), Some(name), Some(column_type)] = column.as_slice() else { panic!("{column:?}") };
+        let section = PAGE.split("\n## ").find(|section| section.starts_with(&format!("{view}\n")));
+        let section = section.unwrap_or_else(|| panic!("no section about {view}"));
+        let told = section.lines().any(|line| {
+            let mut cells = line.split('|').map(str::trim).skip(1);
+            let (names, types) = (cells.next().unwrap_or(""), cells.next().unwrap_or(""));
+            names.contains(&format!("`{name}`")) && types.split(", ").any(|told| told == column_type)
+        });
+        assert!(told, "{view}.{name} {column_type}");
+        let shown = section.contains("```text") && section.contains(" | ");
+        assert!(shown, "no picture of {view}");
+    }
+    database.remove().await;
+}
+
 /// What a query gives, how often it read one of the two queues as a whole, and how many index entries.
 async fn counted(session: &mut PgConnection, sql: &str) -> (String, i64, i64) {
     let counters = "SELECT coalesce(sum(pg_stat_get_xact_numscans(oid)) FILTER (WHERE relkind = 'r' AND relname ~ '_queue$'), 0)
