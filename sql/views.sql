@@ -101,7 +101,7 @@ COMMENT ON FUNCTION duroxide_queue.queue_problem(oid) IS
 
 CREATE FUNCTION duroxide_queue.why_undeliverable(work_item text)
 RETURNS text
-LANGUAGE c IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+LANGUAGE c STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'why_undeliverable_wrapper';
 COMMENT ON FUNCTION duroxide_queue.why_undeliverable(text) IS
   'Why a text could never be delivered as a message: what redrive would refuse it for. NULL if it can be.';

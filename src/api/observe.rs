@@ -3,6 +3,7 @@
 use super::required;
 
 use crate::observe;
+use crate::pg::encoding;
 use crate::pg::json::{self, Form};
 use crate::pg::result_set::ResultSet;
 use crate::pg::values::{Text, TextBuf, Timestamptz};
@@ -44,5 +45,6 @@ fn list_stuck(
 #[pg_extern(sql = false)]
 fn why_undeliverable(work_item: Option<Text>) -> Option<TextBuf> {
     let refusal = json::check(work_item?.bytes(), Form::Jsonb).err()?;
-    Some(TextBuf(format!("{}: {}", refusal.sqlstate(), refusal.message).into_bytes()))
+    let why = format!("{}: {}", refusal.sqlstate(), refusal.message);
+    Some(TextBuf(encoding::sendable(why.into()).into_owned().into_bytes()))
 }
