@@ -1,5 +1,7 @@
-//! The views over all queues wait for nobody, keep nobody waiting, write nothing, and cost what their
-//! indexes cost.
+//! The views over all queues wait for nobody, keep nobody waiting, and write nothing.
+
+#[path = "views/cost.rs"]
+mod cost;
 
 use duroxide_queue_tests::database::Database;
 use duroxide_queue_tests::outcome::{must, must_fail, run};
@@ -257,70 +259,6 @@ async fn who_keeps_dead_rows_is_named() {
     plain.remove().await;
 }
 
-/// A table of 100,000 rows and more is never read as a whole, whatever the statistics say, on a created
-/// queue and on an adopted one; and what is counted is what is there.
-#[tokio::test]
-async fn big_tables_are_read_by_index() {
-    for kind in Kind::OURS {
-        let queue = Queue::make(kind).await;
-        let mut session = queue.connect().await;
-        must(
-            &mut session,
-            &format!(
-                "ALTER TABLE orchestrator_queue SET (autovacuum_enabled = off); ALTER TABLE worker_queue SET (autovacuum_enabled = off);
-                 INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at, attempt_count)
-                   SELECT 'ready-' || n, '1', {NOON} - n * interval '1 s', 'epoch', CASE n WHEN 1 THEN 8 ELSE 0 END
-                   FROM generate_series(1, 100000) n;
-                 INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at)
-                   SELECT 'future-' || n, '1', {NOON} + n * interval '1 s', 'epoch' FROM generate_series(1, 50000) n;
-                 INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at, lock_token, locked_until, attempt_count)
-                   SELECT 'leased-' || n, '1', 'epoch', 'epoch', 't' || n, {NOON_MS} + 600000, 1 FROM generate_series(1, 2000) n;
-                 INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at)
-                   SELECT 'leased-' || n, '1', 'epoch', 'epoch' FROM generate_series(1, 2000) n;
-                 INSERT INTO instance_locks SELECT 'leased-' || n, 't' || n, {NOON_MS} + 600000, {NOON_MS} FROM generate_series(1, 2000) n;
-                 INSERT INTO worker_queue (work_item, visible_at, created_at)
-                   SELECT '1', {NOON} - n * interval '1 s', 'epoch' FROM generate_series(1, 100000) n"
-            ),
-        )
-        .await;
-        let schema = queue.schema().to_owned();
-        for state in ["never analyzed", "analyzed"] {
-            if state == "analyzed" {
-                must(&mut session, "VACUUM ANALYZE orchestrator_queue").await;
-                must(&mut session, "VACUUM ANALYZE worker_queue").await;
-            }
-            for (look, expected) in [
-                (
-                    format!(
-                        "SELECT string_agg(concat_ws(' ', ready, waiting, scheduled, leased, expired, oldest_claimable_age, highest_attempt), ', ' ORDER BY kind)
-                         FROM duroxide_queue.list_queue_health({NOON}) WHERE queue = '{schema}'"
-                    ),
-                    "100000 2000 50000 2000 0 1 day 03:46:40 8, 100000 0 0 0 0 1 day 03:46:40 0",
-                ),
-                (format!("SELECT count(*) || ' ' || max(attempt) FROM duroxide_queue.list_leases({NOON}) WHERE queue = '{schema}'"), "2000 1"),
-                (
-                    format!(
-                        "SELECT string_agg(kind || ' ' || n, ', ' ORDER BY kind)
-                         FROM (SELECT kind, count(*) AS n FROM duroxide_queue.stuck('5 minutes', 5, {NOON}) WHERE queue = '{schema}' GROUP BY kind) s"
-                    ),
-                    "orchestration 1000, work item 1000",
-                ),
-            ] {
-                let (seen, scans, tuples) = counted(&mut session, &look).await;
-                assert_eq!(seen, expected, "{kind:?}, {state}");
-                assert_eq!(scans, 0, "{kind:?}, {state}: whole tables were read by {look}");
-                println!("{kind:?}, {state}: {tuples} index entries: {look}");
-            }
-            // Which a look without these indexes would do.
-            let (_, scans, _) =
-                counted(&mut session, "SELECT count(*) FROM orchestrator_queue WHERE attempt_count = -1")
-                    .await;
-            assert_eq!(scans, 1);
-        }
-        queue.remove().await;
-    }
-}
-
 /// The page about monitoring has a section for each view, with each of its columns and its type.
 #[tokio::test]
 async fn monitoring_md_tells_every_column() {
@@ -348,24 +286,4 @@ async fn monitoring_md_tells_every_column() {
         assert!(shown, "no picture of {view}");
     }
     database.remove().await;
-}
-
-/// What a query gives, how often it read one of the two queues as a whole, and how many index entries.
-async fn counted(session: &mut PgConnection, sql: &str) -> (String, i64, i64) {
-    let counters = "SELECT coalesce(sum(pg_stat_get_xact_numscans(oid)) FILTER (WHERE relkind = 'r' AND relname ~ '_queue$'), 0)
-                           || ' ' || coalesce(sum(pg_stat_get_xact_tuples_returned(oid)) FILTER (WHERE relkind = 'i'), 0)
-                    FROM pg_class WHERE relnamespace = current_schema()::regnamespace";
-    must(session, "BEGIN").await;
-    let mut counts = Vec::new();
-    let mut seen = String::new();
-    for round in 0..2 {
-        let text = run(session, counters).await.value();
-        let (scans, tuples) = text.split_once(' ').expect("two counters");
-        counts.push((scans.parse::<i64>().expect("a counter"), tuples.parse::<i64>().expect("a counter")));
-        if round == 0 {
-            seen = run(session, sql).await.value();
-        }
-    }
-    must(session, "ROLLBACK").await;
-    (seen, counts[1].0 - counts[0].0, counts[1].1 - counts[0].1)
 }
