@@ -34,7 +34,8 @@ COMMENT ON FUNCTION duroxide_queue.readable_queues() IS
 
 /* Every way in which an owner could have his own code run by a plain SELECT: views, foreign tables, row
    security, generated columns, columns of his own types, and functions of his own in an index or in
-   statistics, which the planner evaluates. */
+   statistics, which the planner evaluates. And the owner of the schema: he may rename it at any moment, which
+   no lock keeps him from, and put another in its place, so he must have the rights that a reader's look has. */
 CREATE FUNCTION duroxide_queue.queue_problem(schema oid)
 RETURNS text
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
@@ -72,6 +73,14 @@ AS $$
     FROM tables t
     JOIN pg_class registry ON registry.relname = '_duroxide_queue' AND registry.relnamespace = queue_problem.schema
     WHERE t.relowner <> registry.relowner
+    UNION ALL
+    SELECT 3, 'the owner of the schema has not the rights of the owner of its tables'
+    FROM pg_class registry
+    JOIN pg_namespace n ON n.oid = registry.relnamespace
+    JOIN pg_database d ON d.datname = current_database()
+    WHERE registry.relname = '_duroxide_queue' AND n.oid = queue_problem.schema
+      AND NOT pg_has_role(CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END,
+                          registry.relowner, 'USAGE')
     UNION ALL
     SELECT 4, 'table ' || t.table_name || ' has row security' FROM tables t WHERE t.relrowsecurity
     UNION ALL

@@ -36,14 +36,14 @@ pub(super) struct Observation {
 struct Queue {
     name: Vec<u8>,
     schema: pg_sys::Oid,
-    owner: pg_sys::Oid,
-    has_select: bool,
 }
 
-const QUEUES: &CStr = c"SELECT q.queue::text, q.schema, q.owner, q.has_select
-    FROM duroxide_queue.readable_queues() q ORDER BY q.queue";
+const QUEUES: &CStr =
+    c"SELECT q.queue::text, q.schema FROM duroxide_queue.readable_queues() q ORDER BY q.queue";
 
-const PROBLEM: &CStr = c"SELECT duroxide_queue.queue_problem($1)";
+/// Asked once the tables are locked, and in one statement, so that what it says is true together and stays so.
+const READABLE: &CStr = c"SELECT q.owner, q.has_select, duroxide_queue.queue_problem(q.schema)
+    FROM duroxide_queue.readable_queues() q WHERE q.schema = $1";
 
 /// Tables first: while these are locked, no index comes or goes unless it is built beside the readers.
 const TABLES: &CStr = c"SELECT c.oid FROM pg_class c
@@ -74,9 +74,9 @@ pub(super) fn over_queues(
     for queue in readable() {
         pgrx::check_for_interrupts!();
         let read = subtransaction::undone(|| {
-            let mut arguments = vec![at.into(), now_ms.into(), queue.has_select.into()];
-            arguments.extend_from_slice(more);
-            read(&queue, result, observation.text, &arguments)
+            read(&queue, result, observation.text, |has_select: bool| {
+                [&[at.into(), now_ms.into(), has_select.into()], more].concat()
+            })
         });
         let problem = match read {
             Undone::Returned(Ok(())) => continue,
@@ -98,20 +98,16 @@ pub(super) fn over_queues(
 fn readable() -> Vec<Queue> {
     let session = Session::open();
     let rows = spi::run_once(&session, QUEUES, &[]);
-    rows.iter()
-        .filter_map(|row| {
-            Some(Queue {
-                name: row.text(1)?.to_vec(),
-                schema: row.oid(2)?,
-                owner: row.oid(3)?,
-                has_select: row.bool(4)?,
-            })
-        })
-        .collect()
+    rows.iter().filter_map(|row| Some(Queue { name: row.text(1)?.to_vec(), schema: row.oid(2)? })).collect()
 }
 
-/// Reads one queue, or says why not.
-fn read(queue: &Queue, result: &ResultSet, text: &str, arguments: &[Value<'_>]) -> Result<(), Vec<u8>> {
+/// Reads one queue, or says why not. One that has gone, or that the reader may see no more, shows nothing.
+fn read<'a>(
+    queue: &Queue,
+    result: &ResultSet,
+    text: &str,
+    arguments: impl FnOnce(bool) -> Vec<Value<'a>>,
+) -> Result<(), Vec<u8>> {
     let session = Session::open();
     for relations in [TABLES, INDEXES] {
         let found = spi::run_once(&session, relations, &[queue.schema.into()]);
@@ -119,15 +115,17 @@ fn read(queue: &Queue, result: &ResultSet, text: &str, arguments: &[Value<'_>]) 
             return Err(b"a table or an index of it is locked by another session".to_vec());
         }
     }
-    let problem = spi::run_once(&session, PROBLEM, &[queue.schema.into()]);
-    if let Some(problem) = problem.first().and_then(|row| row.text(1)) {
+    let readable = spi::run_once(&session, READABLE, &[queue.schema.into()]);
+    let Some(row) = readable.first() else { return Ok(()) };
+    if let Some(problem) = row.text(3) {
         return Err(problem.to_vec());
     }
-    identity::as_role(queue.owner, || {
+    let (Some(owner), Some(has_select)) = (row.oid(1), row.bool(2)) else { return Ok(()) };
+    identity::as_role(owner, || {
         guc::with_settings(SETTINGS, || {
             planner::during_call(|| {
                 let text = Names::of(&queue.name).fill(text);
-                result.append(&spi::run_once(&session, &text, arguments));
+                result.append(&spi::run_once(&session, &text, &arguments(has_select)));
             });
         });
     });

@@ -137,6 +137,23 @@ DROP INDEX broken.by_f;
 CREATE STATISTICS broken.s ON (broken.f(event_id)) FROM broken.history;
 SELECT DISTINCT problem FROM duroxide_queue.queue_health WHERE queue = 'broken';
 DROP STATISTICS broken.s;
+-- Whoever owns the schema may rename it under a reader who looks with the rights of the tables' owner.
+CREATE ROLE regress_dq_schema_owner;
+ALTER SCHEMA broken OWNER TO regress_dq_schema_owner;
+SELECT DISTINCT problem FROM duroxide_queue.queue_health WHERE queue = 'broken';
+ALTER SCHEMA broken OWNER TO CURRENT_USER;
+-- An owner who was only given CREATE on a superuser's schema, or on public, is none of that.
+GRANT CREATE, USAGE ON SCHEMA public TO regress_dq_schema_owner;
+CREATE SCHEMA given;
+GRANT CREATE, USAGE ON SCHEMA given TO regress_dq_schema_owner;
+SET ROLE regress_dq_schema_owner;
+SELECT duroxide_queue.create_queue('given'), duroxide_queue.create_queue('public');
+SELECT queue, kind, ready, problem FROM duroxide_queue.queue_health WHERE queue <> 'seen' ORDER BY queue, kind;
+SELECT duroxide_queue.drop_queue('given'), duroxide_queue.drop_queue('public');
+RESET ROLE;
+DROP SCHEMA given;
+REVOKE ALL ON SCHEMA public FROM regress_dq_schema_owner;
+DROP ROLE regress_dq_schema_owner;
 -- An index of PostgreSQL's own functions is no problem, nor is one that is gone: that only takes longer.
 CREATE INDEX by_lower ON broken.history (lower(instance_id));
 DROP INDEX broken.orchestrator_queue_ready_idx, broken.worker_queue_leased_idx;
