@@ -210,7 +210,7 @@ COMMENT ON COLUMN duroxide_queue.stuck.messages IS 'How many messages of the ins
 COMMENT ON COLUMN duroxide_queue.stuck.ready_since IS 'When the first became visible, or its lease ended if that is why it is ready. In the future for one that was given back with a delay.';
 COMMENT ON COLUMN duroxide_queue.stuck.age IS 'From ready_since to now by the server''s clock; NULL if that is in the future.';
 COMMENT ON COLUMN duroxide_queue.stuck.highest_attempt IS 'The most times that one of them has been claimed.';
-COMMENT ON COLUMN duroxide_queue.stuck.reason IS 'poisoned, leased, contended, endless lease, scheduled, expired, version, session, tag or unclaimed, the first that applies: see docs/monitoring.md.';
+COMMENT ON COLUMN duroxide_queue.stuck.reason IS 'poisoned, leased, contended, endless lease, scheduled, version, session, tag, expired or unclaimed, the first that applies: see docs/monitoring.md.';
 COMMENT ON COLUMN duroxide_queue.stuck.detail IS 'What the reason rests on: a holder, a time, a version, a session, a tag.';
 GRANT SELECT ON duroxide_queue.stuck TO PUBLIC;
 

@@ -114,8 +114,8 @@ FROM (
               WHEN f.holder IS NOT NULL THEN 'contended'
               WHEN i.endless THEN 'endless lease'
               WHEN i.since > $1 THEN 'scheduled'
-              WHEN i.expired THEN 'expired'
               WHEN f.version IS NOT NULL AND f.passed_over THEN 'version'
+              WHEN i.expired THEN 'expired'
               ELSE 'unclaimed' END AS reason,
          CASE WHEN f.poison IS NOT NULL THEN CASE WHEN $3 THEN f.poison END
               WHEN f.leased_until IS NOT NULL
@@ -123,9 +123,9 @@ FROM (
               WHEN f.holder IS NOT NULL THEN 'process ' || f.holder || ' holds its key or one of its messages'
               WHEN i.endless THEN 'a lock token without an end of the lease'
               WHEN i.since > $1 THEN 'given back, to be visible later'
-              WHEN i.expired THEN 'its holder let the lease run out'
               WHEN f.version IS NOT NULL AND f.passed_over
               THEN 'pinned to duroxide ' || f.version || ', and passed over'
+              WHEN i.expired THEN 'its holder let the lease run out'
               ELSE CASE WHEN f.passed_over THEN 'passed over: younger ones are claimed now'
                         ELSE 'nothing younger is claimed now' END
                    || coalesce('; pinned to duroxide ' || f.version, '') END AS detail
