@@ -12,7 +12,7 @@
    server's, ages and times left are off by as much; pass their time as `at` to see what they see. */
 
 /* Runs no owner's code: catalogs only. What lacks the registry's plain table is no queue. */
-CREATE FUNCTION duroxide_queue.readable_queues()
+CREATE FUNCTION duroxide_queue.readable_queues(one_schema oid DEFAULT NULL)
 RETURNS TABLE (queue name, schema oid, owner oid, has_select boolean)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 AS $$
@@ -26,11 +26,12 @@ AS $$
                                                  'executions', 'history', 'sessions')), false) AS has_select
         FROM pg_class registry
         JOIN pg_namespace n ON n.oid = registry.relnamespace
-        WHERE registry.relname = '_duroxide_queue' AND registry.relkind = 'r') r
+        WHERE registry.relname = '_duroxide_queue' AND registry.relkind = 'r'
+          AND ($1 IS NULL OR registry.relnamespace = $1)) r
   WHERE r.has_select OR pg_has_role('pg_monitor', 'USAGE')
 $$;
-COMMENT ON FUNCTION duroxide_queue.readable_queues() IS
-  'The queues that the reader may see: by SELECT on their tables, or as a member of pg_monitor.';
+COMMENT ON FUNCTION duroxide_queue.readable_queues(oid) IS
+  'The queues that the reader may see, or that of one schema: by SELECT on their tables, or as a member of pg_monitor.';
 
 /* Every way in which an owner could have his own code run by a plain SELECT: views, foreign tables, row
    security, generated columns, columns of his own types, and functions of his own in an index or in

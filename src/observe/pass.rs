@@ -43,7 +43,7 @@ const QUEUES: &CStr =
 
 /// Asked once the tables are locked, and in one statement, so that what it says is true together and stays so.
 const READABLE: &CStr = c"SELECT q.owner, q.has_select, duroxide_queue.queue_problem(q.schema)
-    FROM duroxide_queue.readable_queues() q WHERE q.schema = $1";
+    FROM duroxide_queue.readable_queues($1) q";
 
 /// Tables first: while these are locked, no index comes or goes unless it is built beside the readers.
 const TABLES: &CStr = c"SELECT c.oid FROM pg_class c
