@@ -67,6 +67,13 @@ pub(crate) fn timestamptz(ms: i64) -> Result<Timestamptz> {
         .ok_or(Error::TimeOutOfRange(ms))
 }
 
+/// Milliseconds of the Unix epoch, rounded down; `None` for the infinities.
+pub(crate) fn unix_ms(time: Timestamptz) -> Option<i64> {
+    (MIN_TIMESTAMP_US..END_TIMESTAMP_US)
+        .contains(&time.0)
+        .then(|| time.0.div_euclid(1000) + POSTGRES_EPOCH_US / 1000)
+}
+
 /// The latest `timestamptz` that is visible at `ms`. Beyond the range of the type a caller's clock
 /// sees all or nothing, as a comparison with a larger type would.
 pub(crate) fn visible_until(ms: i64) -> Timestamptz {

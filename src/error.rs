@@ -247,9 +247,10 @@ impl Error {
 
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> Self {
-        let report = ErrorReport::new(error.sqlstate(), sendable(error.message()), "duroxide_queue");
+        let report =
+            ErrorReport::new(error.sqlstate(), encoding::sendable(error.message()), "duroxide_queue");
         match error.hint() {
-            Some(hint) => report.set_hint(sendable(hint)),
+            Some(hint) => report.set_hint(encoding::sendable(hint)),
             None => report,
         }
     }
@@ -258,14 +259,4 @@ impl From<Error> for ErrorReport {
 /// An id as text. One that is not UTF-8 is shown with replacement characters.
 fn shown(id: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(id)
-}
-
-/// A message as the server can send it. pgrx hands messages over in UTF-8; a server of another
-/// encoding would take them for its own and could fail with 22021 instead of the error itself, so
-/// there only ASCII is left.
-fn sendable(message: Cow<'static, str>) -> Cow<'static, str> {
-    if message.is_ascii() || encoding::is_utf8() {
-        return message;
-    }
-    message.chars().map(|character| if character.is_ascii() { character } else { '?' }).collect()
 }

@@ -3,7 +3,7 @@
 //! A queue is a schema with nine tables and 32 functions, all of which are entry points of this
 //! library. A call goes `api` (SQL arguments) -> `db` (the queue and its saved plans) -> `queue`
 //! (the operation and its SQL) -> rows. `lifecycle` makes, adopts, releases and drops queues.
-//! Everything unsafe is in `pg`.
+//! `observe` reads all queues at once, for the views. Everything unsafe is in `pg`.
 
 #![deny(clippy::undocumented_unsafe_blocks)]
 
@@ -14,6 +14,7 @@ mod error;
 mod json;
 mod lifecycle;
 mod names;
+mod observe;
 mod pg;
 mod queue;
 mod settings;
@@ -21,6 +22,7 @@ mod settings;
 pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/duroxide_queue.sql", name = "duroxide_queue", bootstrap);
+pgrx::extension_sql_file!("../sql/views.sql", name = "views", requires = ["duroxide_queue"]);
 
 /// Runs once per backend, when the library loads.
 #[pgrx::pg_guard]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/setup.sh [major...]      what a fresh Debian or Ubuntu with a Rust toolchain lacks
-# With DRIVERS_TOO=1 also what the tests of the README's and of examples/'s workers need.
+# With DRIVERS_TOO=1 also what the tests of the README's examples, of examples/ and of contrib/ need.
 # With PG_CONFIG=/path/to/pg_config that server is used and none is downloaded.
 # Whatever is there already is left alone; an interrupted run is repaired by the next one.
 set -euo pipefail
@@ -130,6 +130,35 @@ install_example_tools() {
   apt_install "$(sed '/^$/d' <<<"$packages")"
 }
 
+# Debian's builds of two exporters and of promtool, one program each. Unpacked, not installed: the packages would
+# start services.
+install_prometheus() {
+  local bin=$DRIVERS/prometheus program debs=()
+  mkdir -p "$bin"
+  for program in prometheus-postgres-exporter prometheus-sql-exporter promtool; do
+    if [ -x "$bin/$program" ]; then
+      continue
+    elif have "$program"; then
+      ln -sf "$(command -v "$program")" "$bin/$program"
+    else
+      debs+=("${program/#promtool/prometheus}")
+    fi
+  done
+  [ ${#debs[@]} -gt 0 ] || return 0
+  have apt-get || die "Missing, by their Debian names: ${debs[*]}. Put their programs into the PATH and try again."
+  say "setup: unpacking ${debs[*]}, for the test of contrib/"
+  cd "$WORK"
+  # The lists may be missing or old.
+  apt-get download "${debs[@]}" >apt.log 2>&1 ||
+    { is_root && apt-get update >apt.log 2>&1 && apt-get download "${debs[@]}" >>apt.log 2>&1; } ||
+    { tail -n 20 apt.log >&2; die "apt-get download failed"; }
+  for program in "${debs[@]/%prometheus/promtool}"; do
+    dpkg-deb --fsys-tarfile "${program/#promtool/prometheus}"_*.deb | tar -x "./usr/bin/$program"
+    mv "usr/bin/$program" "$bin/$program"
+  done
+  cd "$ROOT"
+}
+
 check_own_server() {
   [ -x "$PG_CONFIG" ] || die "PG_CONFIG=$PG_CONFIG is no program"
   local major
@@ -171,7 +200,7 @@ else
   done
 fi
 write_pgrx_config
-[ -z "${DRIVERS_TOO:-}" ] || { install_drivers; install_example_tools; }
+[ -z "${DRIVERS_TOO:-}" ] || { install_drivers; install_example_tools; install_prometheus; }
 if is_root && ! getent passwd postgres >/dev/null; then
   say "setup: user postgres, for the servers"
   useradd --system --user-group --no-create-home --shell /usr/sbin/nologin postgres

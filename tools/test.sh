@@ -89,8 +89,8 @@ isolation() { regress "$1" isolation/pg_isolation_regress "$ROOT/tests/isolation
 model() { cd tests/client && CARGO_TARGET_DIR=$CLIENT_TARGET cargo test --test lease_model; }
 
 # The oldest and the newest version get every client test. The others get them too when they are asked for alone or
-# with TEST_ALL=1; else they are spared what takes longest: the validations on adopted queues, chaos, examples, fuzz, parity
-# and large values.
+# with TEST_ALL=1; else they are spared what takes longest: the validations on adopted queues, chaos, examples, the exporters,
+# fuzz, parity and large values.
 wants_everything() { [ -n "${TEST_ALL:-}" ] || [ "${#MAJORS[@]}" = 1 ] || [ "$1" = 15 ] || [ "$1" = 18 ]; }
 
 client_tests() {
@@ -102,7 +102,7 @@ client_tests() {
     esac
     case $name in
       lease_model) ;;
-      chaos | examples | fuzz | parity | large_values) ! wants_everything "$1" || echo "--test=$name" ;;
+      chaos | examples | exporters | fuzz | parity | large_values) ! wants_everything "$1" || echo "--test=$name" ;;
       *) echo "--test=$name" ;;
     esac
   done
@@ -117,7 +117,8 @@ client() {
   cd tests/client || return
   DUROXIDE_QUEUE_TEST_URL=$(cat "$WORK/server-$1/url") DUROXIDE_QUEUE_TEST_PG=$1 DUROXIDE_QUEUE_SUITE=$suite \
     DUROXIDE_QUEUE_TEST_PYTHON=$DRIVERS/python/bin/python DUROXIDE_QUEUE_TEST_NODE_MODULES=$DRIVERS/node/node_modules \
-    DUROXIDE_QUEUE_TEST_EXAMPLES=$EXAMPLES CARGO_TARGET_DIR=$CLIENT_TARGET "${run[@]}" "${tests[@]}"
+    DUROXIDE_QUEUE_TEST_EXAMPLES=$EXAMPLES DUROXIDE_QUEUE_TEST_PROMETHEUS=$DRIVERS/prometheus \
+    CARGO_TARGET_DIR=$CLIENT_TARGET "${run[@]}" "${tests[@]}"
 }
 
 # Reads a runner's log, prints "passed failed": lines of cargo test, of nextest, of pg_regress before 16 and since.

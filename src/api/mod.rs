@@ -11,6 +11,7 @@ mod inspect;
 mod kv;
 mod maintenance;
 mod management;
+mod observe;
 mod orchestrator;
 mod session;
 mod worker;

@@ -2,12 +2,23 @@
 
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 
 /// Whether texts are UTF-8.
 pub(crate) fn is_utf8() -> bool {
     // SAFETY: reads a global that is set when the backend starts.
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
+}
+
+/// A message as the server can send it. pgrx hands messages over in UTF-8; a server of another
+/// encoding would take them for its own and could fail with 22021 instead of the error itself, so
+/// there only ASCII is left.
+pub(crate) fn sendable(message: Cow<'_, str>) -> Cow<'_, str> {
+    if message.is_ascii() || is_utf8() {
+        return message;
+    }
+    message.chars().map(|character| if character.is_ascii() { character } else { '?' }).collect()
 }
 
 /// Whether a text can be sent to this client. One that cannot would fail the whole call after the

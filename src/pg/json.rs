@@ -17,11 +17,16 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The SQLSTATE as five characters (elog.h: `PGUNSIXBIT`).
+    /// The SQLSTATE as five characters.
     pub(crate) fn sqlstate(&self) -> String {
-        let code = self.code as i32;
-        (0..5).map(|place| char::from(((code >> (6 * place)) & 0x3f) as u8 + b'0')).collect()
+        sqlstate(self.code)
     }
+}
+
+/// A SQLSTATE as five characters (elog.h: `PGUNSIXBIT`).
+pub(crate) fn sqlstate(code: PgSqlErrorCode) -> String {
+    let code = code as i32;
+    (0..5).map(|place| char::from(((code >> (6 * place)) & 0x3f) as u8 + b'0')).collect()
 }
 
 /// The largest text that one varlena can hold (`MaxAllocSize`), less its header.

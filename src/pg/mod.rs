@@ -11,6 +11,8 @@ pub(crate) mod lock_timeout;
 pub(crate) mod namespace;
 pub(crate) mod planner;
 pub(crate) mod probe;
+pub(crate) mod relation_lock;
+pub(crate) mod result_set;
 pub(crate) mod server_clock;
 pub(crate) mod spi;
 pub(crate) mod subtransaction;

@@ -130,6 +130,7 @@ pub(crate) enum Value<'a> {
     TextList(&'a [&'a [u8]]),
     Int8List(&'a [i64]),
     Jsonb(&'a values::JsonbBuf),
+    Oid(pg_sys::Oid),
     Passed(Raw, pg_sys::Oid),
 }
 
@@ -145,6 +146,7 @@ impl Value<'_> {
             Value::TextList(list) => values::new_text_array(list),
             Value::Int8List(list) => values::new_int8_array(list),
             Value::Jsonb(value) => values::new_jsonb(value),
+            Value::Oid(oid) => oid.into(),
             Value::Passed(raw, _) => raw.into(),
         })
     }
@@ -161,6 +163,7 @@ impl Value<'_> {
             Value::TextList(_) => Some(pg_sys::TEXTARRAYOID),
             Value::Int8List(_) => Some(pg_sys::INT8ARRAYOID),
             Value::Jsonb(_) => Some(pg_sys::JSONBOID),
+            Value::Oid(_) => Some(pg_sys::OIDOID),
             Value::Passed(_, oid) => Some(*oid),
         }
     }
@@ -175,6 +178,12 @@ impl From<bool> for Value<'_> {
 impl From<i64> for Value<'_> {
     fn from(value: i64) -> Self {
         Value::Int8(value)
+    }
+}
+
+impl From<pg_sys::Oid> for Value<'_> {
+    fn from(value: pg_sys::Oid) -> Self {
+        Value::Oid(value)
     }
 }
 
@@ -319,6 +328,25 @@ impl<'r> Row<'r> {
             }
             let datum = pg_sys::SPI_getbinval(self.tuple, self.desc, column, &mut is_null);
             (!is_null).then_some(datum)
+        }
+    }
+
+    pub(crate) fn tuple(&self) -> pg_sys::HeapTuple {
+        self.tuple
+    }
+
+    /// Refuses a row that is not of these columns.
+    pub(crate) fn check_types(&self, expected: pg_sys::TupleDesc) {
+        // SAFETY: both descriptors are live; SPI checks the column number.
+        unsafe {
+            assert_eq!((*self.desc).natts, (*expected).natts, "columns of a result");
+            for column in 1..=(*expected).natts {
+                let found = pg_sys::SPI_gettypeid(self.desc, column);
+                let expected = pg_sys::SPI_gettypeid(expected, column);
+                if found != expected {
+                    ErrorReport::from(Error::UnexpectedType { found, expected }).report(PgLogLevel::ERROR);
+                }
+            }
         }
     }
 

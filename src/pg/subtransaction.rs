@@ -1,5 +1,8 @@
-//! A piece of work that may fail for want of a lock and be tried again.
+//! A piece of work that may fail and leave nothing behind.
 
+use crate::pg::encoding;
+use crate::pg::json::sqlstate;
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 
@@ -25,4 +28,50 @@ pub(crate) fn unless_lock_not_available<R>(body: impl FnOnce() -> R) -> Option<R
         pg_sys::CurrentResourceOwner = owner;
         outcome
     }
+}
+
+/// How a piece of work ended whose effects are gone.
+pub(crate) enum Undone<R> {
+    /// With what it returned.
+    Returned(R),
+    /// With an error: its SQLSTATE and message.
+    Failed(String),
+}
+
+/// Runs `body` in a subtransaction and undoes it, whether it failed or not: locks that it took are given
+/// back, settings and identity are those of before. A cancel, a shutdown and want of memory or disk are
+/// for the whole call, so those errors go on up.
+pub(crate) fn undone<R>(body: impl FnOnce() -> R) -> Undone<R> {
+    // SAFETY: as above.
+    unsafe {
+        let context = pg_sys::CurrentMemoryContext;
+        let owner = pg_sys::CurrentResourceOwner;
+        pg_sys::BeginInternalSubTransaction(core::ptr::null());
+        pg_sys::MemoryContextSwitchTo(context);
+        let outcome = PgTryBuilder::new(AssertUnwindSafe(|| Undone::Returned(body())))
+            .catch_others(|error| match &error {
+                CaughtError::PostgresError(report) | CaughtError::ErrorReport(report)
+                    if !concerns_the_whole_call(report.sql_error_code()) =>
+                {
+                    Undone::Failed(
+                        encoding::sendable(
+                            format!("{}: {}", sqlstate(report.sql_error_code()), report.message()).into(),
+                        )
+                        .into_owned(),
+                    )
+                }
+                _ => error.rethrow(),
+            })
+            .execute();
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
+        outcome
+    }
+}
+
+/// Classes 53 (resources) and 57 (operator intervention).
+fn concerns_the_whole_call(code: PgSqlErrorCode) -> bool {
+    matches!(sqlstate(code).get(..2), Some("53" | "57"))
 }

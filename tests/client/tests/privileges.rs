@@ -11,6 +11,8 @@ mod clients;
 mod escalation;
 #[path = "privileges/functions.rs"]
 mod functions;
+#[path = "privileges/observers.rs"]
+mod observers;
 #[path = "privileges/shadowing.rs"]
 mod shadowing;
 

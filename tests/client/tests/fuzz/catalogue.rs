@@ -19,7 +19,9 @@ pub struct Function {
 impl Function {
     /// Whether its name promises to write nothing.
     pub fn only_reads(&self) -> bool {
-        ["get_", "list_", "latest_", "fetch_history"].iter().any(|start| self.name.starts_with(start))
+        ["get_", "list_", "latest_", "fetch_history", "readable_", "queue_problem", "why_", "stuck"]
+            .iter()
+            .any(|start| self.name.starts_with(start))
     }
 }
 
@@ -50,7 +52,7 @@ async fn in_schema(session: &mut PgConnection, schema: &str) -> Vec<Function> {
         &format!(
             "SELECT quote_ident(n.nspname), p.proname, p.pronargdefaults::text,
                     coalesce(string_agg(p.proargnames[a.place] || ' ' || format_type(a.type, NULL), ',' ORDER BY a.place), ''),
-                    (n.nspname = 'duroxide_queue' OR p.proname = 'cleanup_schema')::text
+                    (p.proname ~ '_(queue|client)$' OR p.proname IN ('redrive', 'discard', 'cleanup_schema'))::text
              FROM pg_proc p
              JOIN pg_namespace n ON n.oid = p.pronamespace
              LEFT JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place) ON true

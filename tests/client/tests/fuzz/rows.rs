@@ -35,6 +35,7 @@ pub async fn stop_nobody(target: &mut Target, round: u64) {
                 {queue}.enqueue_worker_work('{HEALTHY_ITEM}', (extract(epoch FROM now()) * 1000)::bigint - 1000)"
     );
     target.expect(&sql, &inserted).await;
+    views_show_all(target, queue, &inserted).await;
 
     let versions = target.values.random.pick(&VERSIONS);
     let now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -74,6 +75,33 @@ pub async fn stop_nobody(target: &mut Target, round: u64) {
         }
     }
     target.fault(&inserted.join(";\n"), &format!("round {round}: the sound work item is not served"));
+}
+
+/// The views leave out what they cannot read, so it is counted whether they show every row: with no limit
+/// to age and attempts, each instance and each work item is stuck.
+async fn views_show_all(target: &mut Target, queue: &str, inserted: &[String]) {
+    let least = i32::MIN;
+    let sql = format!(
+        "SELECT concat_ws(' ', h.problems, h.counted = m.messages + m.items, l.count = m.leases, \
+                          s.instances = m.instances, s.items = m.items) \
+         FROM (SELECT string_agg(h.problem, ' ') AS problems, \
+                      sum(h.ready + h.waiting + h.scheduled + h.leased + h.expired) AS counted \
+               FROM duroxide_queue.queue_health h WHERE quote_ident(h.queue) = $q${queue}$q$) h, \
+              (SELECT count(*) FROM duroxide_queue.leases WHERE quote_ident(queue) = $q${queue}$q$) l, \
+              (SELECT count(*) FILTER (WHERE kind = 'orchestration') AS instances, \
+                      count(*) FILTER (WHERE kind = 'work item') AS items \
+               FROM duroxide_queue.stuck('0', {least}) WHERE quote_ident(queue) = $q${queue}$q$) s, \
+              (SELECT (SELECT count(*) FROM {queue}.orchestrator_queue) AS messages, \
+                      (SELECT count(DISTINCT instance_id) FROM {queue}.orchestrator_queue) AS instances, \
+                      (SELECT count(*) FROM {queue}.worker_queue) AS items, \
+                      (SELECT count(*) FROM {queue}.instance_locks) \
+                      + (SELECT count(*) FROM {queue}.worker_queue WHERE lock_token IS NOT NULL) AS leases) m"
+    );
+    if let Some(shown) = target.expect(&sql, inserted).await
+        && shown != [Some("t t t t".to_owned())]
+    {
+        target.fault(&inserted.join(";\n"), &format!("not all is shown: {shown:?}"));
+    }
 }
 
 /// Inserts up to so many rows; returns the statements that the server took.

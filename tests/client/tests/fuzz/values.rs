@@ -102,6 +102,17 @@ pub const TIMES: &[&str] = &[
     "'294276-12-31 23:59:59.999999+00'",
 ];
 
+const INTERVALS: &[&str] = &[
+    "'0'",
+    "'5 minutes'",
+    "'-1 day'",
+    "'178000000 years'",
+    "'-178000000 years'",
+    "'2562047788:00:54.775807'",
+];
+
+const OIDS: &[&str] = &["0", "1", "4294967295", "'fuzz'::regnamespace::oid", "'pg_class'::regclass::oid"];
+
 const ARRAYS: &[&str] = &[
     "'{}'",
     "ARRAY['i1']",
@@ -187,6 +198,8 @@ impl Values {
             "integer" => self.random.pick(INTEGERS).to_owned(),
             "boolean" => (self.random.pick(&["true", "false"])).to_owned(),
             "timestamp with time zone" => self.random.pick(TIMES).to_owned(),
+            "interval" => self.random.pick(INTERVALS).to_owned(),
+            "oid" => self.random.pick(OIDS).to_owned(),
             "jsonb" if self.random.percent(10) => (*self
                 .random
                 .pick(&["(SELECT j FROM stored WHERE id = 1)", "(SELECT j FROM stored WHERE id = 2)"]))

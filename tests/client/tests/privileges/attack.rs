@@ -86,7 +86,7 @@ impl Attack {
     }
 
     /// The superuser does everything there is to do, each thing in a transaction that is undone except
-    /// for the adoption, and looks at the list of queues; whether that succeeds does not matter.
+    /// for the adoption, and looks at the views; whether that succeeds does not matter.
     pub async fn superuser_manages(&mut self, what: &str) {
         for call in MANAGEMENT {
             must(&mut self.superuser, "BEGIN").await;
@@ -94,7 +94,7 @@ impl Attack {
             must(&mut self.superuser, "ROLLBACK").await;
         }
         self.superuser_calls(what, "adopt_queue('app')").await;
-        self.looks_at_the_list(what).await;
+        self.looks_at_the_views(what).await;
     }
 
     pub async fn superuser_calls(&mut self, what: &str, call: &str) {
@@ -107,9 +107,11 @@ impl Attack {
         self.look_for_a_catch(what, call).await;
     }
 
-    pub async fn looks_at_the_list(&mut self, what: &str) {
-        must(&mut self.superuser, "SELECT * FROM duroxide_queue.queues").await;
-        self.look_for_a_catch(what, "the view queues").await;
+    pub async fn looks_at_the_views(&mut self, what: &str) {
+        for view in ["queues", "queue_health", "leases", "stuck", "bloat"] {
+            must(&mut self.superuser, &format!("SELECT * FROM duroxide_queue.{view}")).await;
+            self.look_for_a_catch(what, &format!("the view {view}")).await;
+        }
     }
 
     /// In a session of its own: the superuser's may be in a transaction that has failed.

@@ -380,7 +380,7 @@ async fn names_of_schemas_are_only_names() {
         let claim =
             format!("SELECT out_instance_id FROM {quoted}.fetch_orchestration_item(2000000000000, 1)");
         assert_eq!(run(&mut attack.superuser, &claim).await.value(), "i");
-        attack.looks_at_the_list(name).await;
+        attack.looks_at_the_views(name).await;
         must(&mut attack.superuser, &format!("SELECT duroxide_queue.drop_queue('{literal}')")).await;
         attack.look_for_a_catch(name, "create and drop").await;
     }
