@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/server.sh start <major | path of pg_config> <dir>     a throwaway server with all its files in <dir>
+#        tools/server.sh standby <dir of a server> <dir>         another that streams from it
 #        tools/server.sh stop <dir>
 # After start, <dir>/url and <dir>/port say where it is (superuser postgres, no password, loopback only).
 set -euo pipefail
@@ -15,9 +16,9 @@ free_port() {
   die "no free port found"
 }
 
-start() {
-  local bin dir port
-  bin=$("$(pg_config_of "$1")" --bindir)
+# Goes to the server's folder, with its programs in $bin; $1: their folder, $2: its own.
+enter() {
+  bin=$1
   mkdir -p "$2"
   dir=$(cd "$2" && pwd -P)
   [ ${#dir} -le 80 ] || die "$dir is too long for the name of a socket"
@@ -25,20 +26,10 @@ start() {
   cd "$dir" # the server's user may not be allowed into the caller's
   as_server_user test -x "$bin/postgres" || die "user $(as_server_user id -un) cannot run $bin/postgres: check the rights of the folders above it"
   echo "$bin" >bin
+}
 
-  as_server_user "$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >initdb.log 2>&1 || {
-    tail -n 20 initdb.log >&2
-    die "initdb failed"
-  }
-  cat >>data/postgresql.conf <<CONF
-listen_addresses = '127.0.0.1'
-unix_socket_directories = '$dir'
-max_connections = 300
-fsync = off
-full_page_writes = off
-log_line_prefix = '%m [%p] %q%d %a: '
-CONF
-
+launch() {
+  local port
   # Somebody may take the port between our look and the server's start.
   for _ in {1..5}; do
     port=$(free_port)
@@ -55,6 +46,36 @@ CONF
   die "the server in $dir did not start"
 }
 
+start() {
+  local bin dir
+  enter "$("$(pg_config_of "$1")" --bindir)" "$2"
+  as_server_user "$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >initdb.log 2>&1 || {
+    tail -n 20 initdb.log >&2
+    die "initdb failed"
+  }
+  cat >>data/postgresql.conf <<CONF
+listen_addresses = '127.0.0.1'
+unix_socket_directories = '$dir'
+max_connections = 300
+fsync = off
+full_page_writes = off
+log_line_prefix = '%m [%p] %q%d %a: '
+CONF
+  launch
+}
+
+standby() {
+  local bin dir primary
+  primary=$(cat "$1/port")
+  enter "$(cat "$1/bin")" "$2"
+  as_server_user "$bin/pg_basebackup" -h 127.0.0.1 -p "$primary" -U postgres -D data -R -c fast --no-sync >basebackup.log 2>&1 || {
+    tail -n 20 basebackup.log >&2
+    die "pg_basebackup failed"
+  }
+  echo "unix_socket_directories = '$dir'" >>data/postgresql.conf
+  launch
+}
+
 stop() {
   cd "$1"
   [ -e data/postmaster.pid ] || return 0
@@ -63,6 +84,7 @@ stop() {
 
 case "${1:-}/$#" in
   start/3) start "$2" "$3" ;;
+  standby/3) standby "$2" "$3" ;;
   stop/2) stop "$2" ;;
-  *) sed -n '2,4s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
 esac

@@ -4,6 +4,7 @@
 pub mod catalog;
 pub mod database;
 pub mod outcome;
+pub mod own_server;
 pub mod queue;
 pub mod server;
 pub mod workflow;

@@ -21,18 +21,17 @@ mod payload;
 mod producer;
 #[path = "../src/bin/chaos_dispatcher/random.rs"]
 mod random;
-#[path = "chaos/server.rs"]
-mod server;
 #[path = "../src/bin/chaos_dispatcher/session.rs"]
 mod session;
 
 use audit::Audit;
 use duroxide_queue_tests::outcome;
+use duroxide_queue_tests::own_server::Server;
 use duroxide_queue_tests::server::now_ms;
+use log::Log;
 use murderer::{Dispatchers, Temper};
 use producer::Producer;
 use random::Random;
-use server::Server;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -92,7 +91,7 @@ async fn nothing_is_lost_or_done_twice_whatever_dies() {
     println!("{toll}\nempty {:.1?} after the chaos", began.elapsed());
 
     let audit = Audit::of(&server, &batches, toll.dispatchers + plan.dispatchers).await;
-    let log = server.log();
+    let log = Log::read(&server.folder().join("log"));
     println!("{audit}\n{log}");
     faults.extend(audit.faults);
     faults.extend(toll.faults());

@@ -4,7 +4,7 @@ use crate::SCHEMA;
 use crate::journal::{Entry, Journal};
 use crate::payload::{Payload, completion_of};
 use crate::producer::{Batch, Fate};
-use crate::server::Server;
+use duroxide_queue_tests::own_server::Server;
 use serde_json::Value;
 use sqlx::postgres::PgConnection;
 use std::collections::{BTreeMap, HashMap};

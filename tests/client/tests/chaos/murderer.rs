@@ -1,9 +1,9 @@
 //! Dispatchers, and what kills them.
 
 use crate::random::Random;
-use crate::server::Server;
 use crate::session::{Answer, Session};
 use crate::{Plan, SCHEMA, audit};
+use duroxide_queue_tests::own_server::Server;
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;

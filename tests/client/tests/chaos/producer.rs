@@ -3,8 +3,8 @@
 use crate::SCHEMA;
 use crate::payload::{self, Payload};
 use crate::random::Random;
-use crate::server::Server;
 use crate::session::{Answer, Session};
+use duroxide_queue_tests::own_server::Server;
 use duroxide_queue_tests::server::now_ms;
 use std::cell::Cell;
 use std::time::Duration;

@@ -1,11 +1,12 @@
-//! A server that may be crashed: one of the test's own, gone with the test.
+//! A server that may be crashed, configured and copied: one of the test's own, gone with the test.
 
-use crate::log::Log;
-use duroxide_queue_tests::{outcome, server};
+use crate::{outcome, server};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::process::Command;
 
@@ -33,7 +34,37 @@ pub struct Server {
 
 impl Server {
     /// Starts one of the version that `DUROXIDE_QUEUE_TEST_PG` names.
+    ///
+    /// # Panics
+    ///
+    /// If it is not set, or the server does not start.
     pub async fn start() -> Server {
+        let major = std::env::var("DUROXIDE_QUEUE_TEST_PG").unwrap_or_else(|_| {
+            panic!(
+                "DUROXIDE_QUEUE_TEST_PG is not set. It is the version of PostgreSQL, for example 17, of \
+                 which this test starts a server of its own. `make test` and `make chaos` set it."
+            )
+        });
+        let server = Server::launch("start", &major).await;
+
+        // A process that is killed with SIGKILL can leave half a page, so pages are written whole;
+        // and the log gives each SQLSTATE, for the audit of it.
+        server.set(&["full_page_writes = on", "log_line_prefix = '%m [%p] %e '"]).await;
+        server
+    }
+
+    /// Starts another that streams from this one.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub async fn standby(&self) -> Server {
+        Server::launch("standby", &self.folder).await
+    }
+
+    /// Starts a server by that command of tools/server.sh.
+    async fn launch(command: &str, what: impl AsRef<OsStr>) -> Server {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
         let script = tools.join("server.sh");
         assert!(
@@ -41,14 +72,9 @@ impl Server {
             "{} is missing: this test stops and starts a server of its own, with the project's tools",
             script.display()
         );
-        let major = std::env::var("DUROXIDE_QUEUE_TEST_PG").unwrap_or_else(|_| {
-            panic!(
-                "DUROXIDE_QUEUE_TEST_PG is not set. It is the version of PostgreSQL, for example 17, of \
-                 which this test starts a server of its own. `make test` and `make chaos` set it."
-            )
-        });
-        let folder =
-            std::env::temp_dir().join(format!("dq_chaos_{}_{}", std::process::id(), server::now_ms()));
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("dq_{}_{}_{number}", std::process::id(), server::now_ms());
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let watch = std::process::Command::new("bash")
             .args(["-c", WATCH, "watch"])
@@ -57,21 +83,21 @@ impl Server {
             .spawn()
             .expect("bash runs");
 
-        let started = Command::new(&script).arg("start").arg(&major).arg(&folder).output().await;
+        let started = Command::new(&script).arg(command).arg(what).arg(&folder).output().await;
         let started = started.unwrap_or_else(|error| panic!("{}: {error}", script.display()));
         let said = String::from_utf8_lossy(&started.stderr);
-        assert!(started.status.success(), "tools/server.sh start {major} failed: {said}");
+        assert!(started.status.success(), "tools/server.sh {command} failed: {said}");
         let url = String::from_utf8(started.stdout).expect("a URL").trim().to_owned();
-        let server = Server { tools, folder, url, watch };
+        Server { tools, folder, url, watch }
+    }
 
-        // A process that is killed with SIGKILL can leave half a page, so pages are written whole;
-        // and the log gives each SQLSTATE, for the audit of it.
-        let mut session = server.connect().await;
-        for setting in ["full_page_writes = on", "log_line_prefix = '%m [%p] %e '"] {
+    /// Changes settings that need no restart.
+    pub async fn set(&self, settings: &[&str]) {
+        let mut session = self.connect().await;
+        for setting in settings {
             outcome::must(&mut session, &format!("ALTER SYSTEM SET {setting}")).await;
         }
         outcome::must(&mut session, "SELECT pg_reload_conf()").await;
-        server
     }
 
     /// Its URL.
@@ -85,18 +111,17 @@ impl Server {
     }
 
     /// How to connect.
+    ///
+    /// # Panics
+    ///
+    /// Never: its URL is one.
     pub fn options(&self) -> PgConnectOptions {
         self.url.parse().expect("tools/server.sh prints a URL")
     }
 
-    /// Opens a session, of which no dispatcher's murderer knows.
+    /// Opens a session.
     pub async fn connect(&self) -> PgConnection {
         server::open(self.options()).await
-    }
-
-    /// What it has logged.
-    pub fn log(&self) -> Log {
-        Log::read(&self.folder.join("log"))
     }
 
     /// Stops it in immediate mode: what is not in the log of the database is lost.
@@ -111,6 +136,10 @@ impl Server {
 
     /// Kills one of its backends, and with it all others: the postmaster takes the shared memory for
     /// corrupt and recovers. False if there is no such backend any more.
+    ///
+    /// # Panics
+    ///
+    /// If there is no bash.
     pub async fn kill_backend(&self, pid: i32) -> bool {
         let postmaster = std::fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap_or_default();
         let postmaster = postmaster.lines().next().unwrap_or_default();
