@@ -37,16 +37,19 @@ profile=()
 [ "$PROFILE" = release ] || profile=(--profile "$PROFILE")
 
 say "build: $PROFILE build for PostgreSQL $major (a minute or two the first time)"
-stage=build/pg$major
+# Made aside and renamed: what is there is whole.
+stage=build/.part-pg$major
 rm -rf "$stage"
-mkdir -p "$stage/part" "$stage/lib" "$stage/extension"
-CARGO_TARGET_DIR=$EXTENSION_TARGET cargo pgrx package "${profile[@]}" --out-dir "$stage/part" \
+mkdir -p "$stage/tree" "$stage/lib" "$stage/extension"
+CARGO_TARGET_DIR=$EXTENSION_TARGET cargo pgrx package "${profile[@]}" --out-dir "$stage/tree" \
   --no-default-features --features "pg$major" --pg-config "$pg_config" >/dev/null # errors and progress are on stderr
 # It has laid the files out under the server's own path.
-find "$stage/part" -name '*.so' -exec mv -t "$stage/lib" {} +
-find "$stage/part" \( -name '*.control' -o -name '*.sql' \) -exec mv -t "$stage/extension" {} +
-rm -rf "$stage/part"
+find "$stage/tree" -name '*.so' -exec mv -t "$stage/lib" {} +
+find "$stage/tree" \( -name '*.control' -o -name '*.sql' \) -exec mv -t "$stage/extension" {} +
+rm -rf "$stage/tree"
 # pgrx knows the steps between versions, not the install scripts of earlier ones.
 cp sql/install/duroxide_queue--*.sql "$stage/extension"
 crates "$major" >"$stage/crates"
 stamp "$pg_config" >"$stage/stamp"
+rm -rf "build/pg$major"
+mv "$stage" "build/pg$major"
