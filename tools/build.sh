@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Usage: tools/build.sh <major | path of pg_config>     what that server needs of us, into build/pg<major>, unless it is there
-# A release build; with PROFILE=dev the quicker one that the tests use.
+# Usage: tools/build.sh <major | path of pg_config>     what that server needs of us, into build/, unless it is there
+# A release build; with PROFILE=dev the quicker one that the tests use. Prints the folder.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 cd "$ROOT"
@@ -11,7 +11,8 @@ stamp() {
   echo "$PROFILE $1 $("$1" --version)"
   find src sql Cargo.toml Cargo.lock duroxide_queue.control -type f | LC_ALL=C sort | xargs sha256sum | sha256sum
 }
-is_built() { [ -x "$1" ] && cmp -s <(stamp "$1") "build/pg$(major_of "$1")/stamp"; }
+folder() { echo "build/pg$(major_of "$1")$([ "$PROFILE" = release ] || echo "-$PROFILE")"; }
+is_built() { [ -x "$1" ] && cmp -s <(stamp "$1") "$(folder "$1")/stamp"; }
 
 # Debian's copyright file names what is linked in.
 crates() {
@@ -21,7 +22,7 @@ crates() {
 
 [ -n "${1:-}" ] || die "Which server? make PG_CONFIG=/path/to/pg_config${FOUND_PG_CONFIG:+ (there is $FOUND_PG_CONFIG)}"
 pg_config=$(pg_config_of "$1")
-! is_built "$pg_config" || exit 0
+! is_built "$pg_config" || { folder "$pg_config"; exit; }
 
 lock_cache
 case $pg_config in
@@ -38,7 +39,8 @@ profile=()
 
 say "build: $PROFILE build for PostgreSQL $major (a minute or two the first time)"
 # Made aside and renamed: what is there is whole.
-stage=build/.part-pg$major
+built=$(folder "$pg_config")
+stage=build/.part-${built#build/}
 rm -rf "$stage"
 mkdir -p "$stage/tree" "$stage/lib" "$stage/extension"
 CARGO_TARGET_DIR=$EXTENSION_TARGET cargo pgrx package "${profile[@]}" --out-dir "$stage/tree" \
@@ -51,5 +53,6 @@ rm -rf "$stage/tree"
 cp sql/install/duroxide_queue--*.sql "$stage/extension"
 crates "$major" >"$stage/crates"
 stamp "$pg_config" >"$stage/stamp"
-rm -rf "build/pg$major"
-mv "$stage" "build/pg$major"
+rm -rf "$built"
+mv "$stage" "$built"
+echo "$built"

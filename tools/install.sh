@@ -34,10 +34,9 @@ if [ -n "$remove" ]; then
 fi
 
 [ ! -x "$pg_config" ] || look # before the build, not minutes later
-tools/build.sh "$1"
+built=$(tools/build.sh "$1")
 look
-stage=build/pg$(major_of "$pg_config")
 # 'install' makes new files: a server that has the old library loaded keeps it.
-"${as_writer[@]}" install -m 755 "$stage/lib/duroxide_queue.so" "$lib"
-"${as_writer[@]}" install -m 644 "$stage"/extension/* "$extension"
+"${as_writer[@]}" install -m 755 "$built/lib/duroxide_queue.so" "$lib"
+"${as_writer[@]}" install -m 644 "$built"/extension/* "$extension"
 say "install: duroxide_queue $VERSION is in $lib and $extension"

@@ -14,14 +14,14 @@ command -v dpkg-deb dpkg-shlibdeps strip >/dev/null ||
 # The times in a package are those of the source, so that the same source makes the same package.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -c safe.directory="$ROOT" log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
+lock_cache
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 
 # $1: library. The packages that it needs, by the symbols that it takes from them.
 needs() {
-  mkdir -p "$WORK/debian"
   printf 'Source: duroxide-queue\n\nPackage: %s\nArchitecture: any\n' "$name" >"$WORK/debian/control"
-  (cd "$WORK" && dpkg-shlibdeps -O --warnings=0 "$1") | sed -n 's/^shlibs:Depends=//p'
+  (cd "$WORK" && dpkg-shlibdeps -O "$1") | sed -n 's/^shlibs:Depends=//p'
 }
 
 copyright() {
@@ -29,7 +29,7 @@ copyright() {
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: duroxide_queue
 Comment: The library has these crates linked in, each under its own license:
-$(sed 's/^/ /' "build/pg$major/crates")
+$(sed 's/^/ /' "$built/crates")
 
 Files: *
 Copyright: $(sed -n 's/^Copyright (c) //p' LICENSE)
@@ -70,19 +70,19 @@ TEXT
 
 umask 022
 for server in "$@"; do
-  tools/build.sh "$server"
+  built=$(tools/build.sh "$server")
   major=$(major_of "$(pg_config_of "$server")")
   name=postgresql-$major-duroxide-queue
   architecture=$(dpkg --print-architecture)
-  root=$WORK/$name
+  root=$WORK/debian/$name # where dpkg-shlibdeps expects it
   library=$root/usr/lib/postgresql/$major/lib/duroxide_queue.so
-  install -D -m 644 "build/pg$major/lib/duroxide_queue.so" "$library"
+  install -D -m 644 "$built/lib/duroxide_queue.so" "$library"
   strip --strip-unneeded --remove-section=.comment --remove-section=.note "$library"
-  install -D -m 644 -t "$root/usr/share/postgresql/$major/extension" "build/pg$major/extension"/*
-  depends=$(needs "$library")
-
+  install -D -m 644 -t "$root/usr/share/postgresql/$major/extension" "$built"/extension/*
   doc=$root/usr/share/doc/$name
   mkdir -p "$doc" "$root/DEBIAN"
+  depends=$(needs "$library")
+
   copyright >"$doc/copyright"
   gzip -9n <CHANGELOG.md >"$doc/changelog.gz"
   changelog | gzip -9n >"$doc/changelog.Debian.gz"
