@@ -104,7 +104,9 @@ fn depends(package: &Path) -> Vec<String> {
 
 fn dpkg(root: &Path) -> Command {
     let mut dpkg = command("dpkg");
-    // Only the files of the root are written, so that any user may.
+    // Only the files of the root are written, so that any user may, also one whose PATH lacks what dpkg looks for.
+    let path = std::env::var("PATH").unwrap_or_default();
+    dpkg.env("PATH", format!("{path}:/usr/sbin:/sbin"));
     dpkg.arg(format!("--root={}", root.display())).args(["--force-not-root", "--log=/dev/null"]);
     dpkg
 }
