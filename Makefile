@@ -2,17 +2,19 @@
 
 # PG: versions of PostgreSQL to use, of our own servers.      make test PG=17      make test PG="16 17"
 # PG_CONFIG: your own server instead.                         make demo PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config
-# KINDS: kinds of test to run: model unit pg_test sql isolation client     make test PG=17 KINDS="sql isolation"
+# KINDS: kinds of test to run: model unit pg_test sql isolation client upgrade package     make test PG=17 KINDS="sql isolation"
 # ROWS: rows of the benchmark to run, by how their names begin.    make bench PG=17 ROWS="turn leased"
 PG ?=
 PG_CONFIG ?=
 KINDS ?=
 ROWS ?=
 SUDO ?=
-export PG_CONFIG KINDS SUDO
+DESTDIR ?=
+export PG_CONFIG KINDS SUDO DESTDIR
 
-.DEFAULT_GOAL := help
-.PHONY: help demo test test-all chaos fuzz figures bench install lint setup clean
+# PGXN's client, as the makefiles of extensions in C want it, calls 'make all' and 'make install' with PG_CONFIG.
+.DEFAULT_GOAL := $(if $(PG_CONFIG),all,help)
+.PHONY: help all demo test test-all chaos fuzz figures bench install uninstall package dist lint setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1|/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -39,8 +41,20 @@ figures: ## memory, WAL and pages after 100,000 calls of each kind, measured (PG
 bench: ## against duroxide-pg's own procedures, into docs/performance.md (PG=17; some rows only: ROWS="turn leased")
 	@PG_CONFIG= tools/bench.sh $(firstword $(PG) 17) $(ROWS)
 
+all: ## release build for your server, in build/; 'make install' then only copies: PG_CONFIG=/path/to/pg_config
+	@FOUND_PG_CONFIG=$$(command -v pg_config) tools/build.sh "$(PG_CONFIG)"
+
 install: ## release build into your server: PG_CONFIG=/path/to/pg_config, SUDO=1 to copy as root
 	@FOUND_PG_CONFIG=$$(command -v pg_config) tools/install.sh "$(PG_CONFIG)"
+
+uninstall: ## remove the extension's files from your server again
+	@FOUND_PG_CONFIG=$$(command -v pg_config) tools/install.sh --remove "$(PG_CONFIG)"
+
+package: ## a package for Debian and Ubuntu, in dist/ (PG=17; with PG_CONFIG against that server's headers)
+	@tools/package.sh $(or $(PG_CONFIG),$(PG))
+
+dist: ## the last commit as a PGXN distribution, dist/duroxide_queue-<version>.zip
+	@tools/dist.sh
 
 lint: ## formatting and clippy
 	@PG_CONFIG= tools/setup.sh $(PG)

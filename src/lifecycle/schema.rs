@@ -198,6 +198,11 @@ impl Schema {
 
     /// The registry of a queue that must be there, in a schema that must be there.
     pub(super) fn require_queue(&self) -> Result<Registered> {
+        self.registry()?.ok_or_else(|| Error::NoQueue(self.shown()))
+    }
+
+    /// The same, but the table may be empty, as it is after a restore of the schema without its data.
+    pub(super) fn registry(&self) -> Result<Option<Registered>> {
         self.require_owned_queue()?;
         self.as_owner(|| {
             if !self.one_bool(
@@ -211,7 +216,7 @@ impl Schema {
                 let part = "_duroxide_queue is not the table that this extension makes".into();
                 return Err(Error::IncompleteSchema { schema: self.shown(), part });
             }
-            self.registered().ok_or_else(|| Error::NoQueue(self.shown()))
+            Ok(self.registered())
         })
     }
 }

@@ -20,6 +20,20 @@ pub async fn snapshot(session: &mut PgConnection, schema: &str) -> BTreeSet<Stri
     lines.into_iter().collect()
 }
 
+/// Everything that the catalog holds of the extension, one fact a line, by names: equal for two databases whose extension
+/// is the same.
+///
+/// # Panics
+///
+/// If the catalog cannot be read.
+pub async fn extension(session: &mut PgConnection) -> BTreeSet<String> {
+    let lines: Vec<String> = sqlx::query_scalar(include_str!("catalog/extension.sql"))
+        .fetch_all(session)
+        .await
+        .expect("the catalog can be read");
+    lines.into_iter().collect()
+}
+
 /// Compares two snapshots.
 ///
 /// # Panics

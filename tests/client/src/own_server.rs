@@ -14,8 +14,14 @@ use tokio::process::Command;
 /// test runner, which a server that outlives it must not hold.
 const IN_FOLDER: &str = r#"set -eu; . "$1/env.sh"; cd "$2"; exec 9>&- </dev/null >>pg_ctl.log 2>&1; "#;
 const STOP_IMMEDIATELY: &str = r#"as_server_user "$(cat bin)/pg_ctl" -D data -m immediate -w -s stop"#;
+const STOP: &str = r#"as_server_user "$(cat bin)/pg_ctl" -D data -m fast -w -s stop"#;
 const START_AGAIN: &str =
     r#"as_server_user "$(cat bin)/pg_ctl" -D data -o "-p $(cat port)" -l "$2/log" -w -s start"#;
+
+/// pg_upgrade wants both to have checksums or neither; initdb makes them since version 18.
+const ENABLE_CHECKSUMS: &str = r#"
+    "$(cat bin)/pg_controldata" data | grep -q '^Data page checksum version: *[1-9]' ||
+    as_server_user "$(cat bin)/pg_checksums" --enable --no-sync -D data"#;
 
 /// Stops the server and removes its folder when the test is over, in whatever way it ends: then this
 /// process reads the end of its input. `keep` leaves the folder.
@@ -51,6 +57,15 @@ impl Server {
         // and the log gives each SQLSTATE, for the audit of it.
         server.set(&["full_page_writes = on", "log_line_prefix = '%m [%p] %e '"]).await;
         server
+    }
+
+    /// Starts one with the programs of that version, or of that pg_config.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub async fn start_of(server: &str) -> Server {
+        Server::launch("start", server).await
     }
 
     /// Starts another that streams from this one.
@@ -129,7 +144,38 @@ impl Server {
         self.run(STOP_IMMEDIATELY).await;
     }
 
-    /// Starts it after that; returns when it has recovered.
+    /// Stops it as a service is stopped.
+    pub async fn stop(&self) {
+        self.run(STOP).await;
+    }
+
+    /// Gives this server, stopped and empty, everything that an older one has, stopped too: what pg_upgrade
+    /// says.
+    ///
+    /// # Panics
+    ///
+    /// If pg_upgrade fails, or with `--check` finds anything.
+    pub async fn upgrade_from(&self, old: &Server, options: &[&str]) -> String {
+        for server in [old, self] {
+            server.run(ENABLE_CHECKSUMS).await;
+        }
+        let script = r#"set -eu; . "$1/env.sh"; cd "$2"; exec 9>&- </dev/null
+            new=$2 old=$3; shift 3
+            as_server_user "$(cat bin)/pg_upgrade" -b "$(cat "$old/bin")" -B "$(cat bin)" -d "$old/data" -D "$new/data" \
+              -U postgres -s "$new" --no-sync "$@" 2>&1"#;
+        let output = Command::new("bash")
+            .args(["-c", script, "upgrade"])
+            .args([&self.tools, &self.folder, &old.folder])
+            .args(options)
+            .output()
+            .await
+            .expect("bash runs");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "pg_upgrade {options:?} failed: {said}");
+        said
+    }
+
+    /// Starts it after either; returns when it has recovered.
     pub async fn start_again(&self) {
         self.run(START_AGAIN).await;
     }

@@ -3,8 +3,6 @@
 
 #[path = "privileges/attack.rs"]
 mod attack;
-#[path = "privileges/calls.rs"]
-mod calls;
 #[path = "privileges/clients.rs"]
 mod clients;
 #[path = "privileges/escalation.rs"]

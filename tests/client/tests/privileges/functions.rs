@@ -1,7 +1,7 @@
 //! A queue's functions have their caller's rights, at each call.
 
-use super::calls::{CALLS, READERS};
 use super::{owned_queue, rows};
+use duroxide_queue_tests::calls::{CALLS, READERS};
 use duroxide_queue_tests::catalog::{self, snapshot};
 use duroxide_queue_tests::outcome::{Outcome, must, must_fail, run};
 use duroxide_queue_tests::queue::Kind;

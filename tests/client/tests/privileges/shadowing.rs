@@ -1,8 +1,8 @@
 //! What a caller has put under the names that the extension uses does not run, and holds no data.
 
-use super::calls::{CALLS, READERS};
 use super::{database_with_extension, owned_queue};
 use duroxide_pg::MigrationPolicy;
+use duroxide_queue_tests::calls::{CALLS, READERS};
 use duroxide_queue_tests::catalog::{self, snapshot};
 use duroxide_queue_tests::database::Database;
 use duroxide_queue_tests::outcome::{must, must_fail, run};

@@ -1,5 +1,8 @@
 //! One call of each function of a queue, such that it comes to the tables.
 
+use crate::outcome::{Outcome, must, run};
+use sqlx::postgres::PgConnection;
+
 /// Name and arguments. Tokens are nobody's, so a caller with all rights may be told so (P0001).
 pub const CALLS: [(&str, &str); 32] = [
     ("abandon_orchestration_item", "'lock_nobody', 2000000000000"),
@@ -57,3 +60,31 @@ pub const READERS: [&str; 17] = [
     // Looks for the instance first, and there is none.
     "prune_executions",
 ];
+
+/// The function that drops the queue.
+const LAST: &str = "cleanup_schema";
+
+/// Calls each function of a queue, the one that drops the queue last.
+///
+/// # Panics
+///
+/// If one fails in another way than for a token that is nobody's.
+pub async fn call_each(session: &mut PgConnection, schema: &str) {
+    call_each_but_the_last(session, schema).await;
+    must(session, &format!("SELECT {schema}.{LAST}()")).await;
+}
+
+/// The same for a queue that stays.
+///
+/// # Panics
+///
+/// If one fails in another way than for a token that is nobody's.
+pub async fn call_each_but_the_last(session: &mut PgConnection, schema: &str) {
+    for (name, arguments) in CALLS.iter().filter(|(name, _)| *name != LAST) {
+        let call = format!("SELECT * FROM {schema}.{name}({arguments})");
+        match run(session, &call).await {
+            Outcome::Error(error) if error.code != "P0001" => panic!("{call}: {error}"),
+            _ => {}
+        }
+    }
+}
