@@ -84,3 +84,24 @@ pub(crate) fn visible_until(ms: i64) -> Timestamptz {
 pub(crate) fn seconds(extend_secs: i64) -> Result<i64> {
     extend_secs.checked_mul(1000).ok_or(Error::NumberOutOfRange("p_extend_secs"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Timestamptz, timestamptz, unix_ms};
+
+    #[test]
+    fn milliseconds_come_back_and_parts_of_one_are_rounded_down() {
+        for ms in [0, -1, 1, 1_893_499_200_000, -62_135_596_800_000, 253_402_300_799_999] {
+            let time = timestamptz(ms).unwrap();
+            assert_eq!(unix_ms(time), Some(ms));
+            assert_eq!(unix_ms(Timestamptz(time.0 + 999)), Some(ms));
+            assert_eq!(unix_ms(Timestamptz(time.0 - 1)), Some(ms - 1));
+        }
+    }
+
+    #[test]
+    fn an_infinity_is_no_number_of_milliseconds() {
+        assert_eq!(unix_ms(Timestamptz(i64::MAX)), None);
+        assert_eq!(unix_ms(Timestamptz(i64::MIN)), None);
+    }
+}
