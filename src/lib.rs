@@ -30,6 +30,7 @@ extern "C-unwind" fn _PG_init() {
     settings::define();
     pg::namespace::watch();
     pg::commit_check::watch();
+    pg::hidden_indexes::watch();
 }
 
 #[cfg(any(test, feature = "pg_test"))]

@@ -5,6 +5,7 @@ pub(crate) mod buffers;
 pub(crate) mod commit_check;
 pub(crate) mod encoding;
 pub(crate) mod guc;
+pub(crate) mod hidden_indexes;
 pub(crate) mod identity;
 pub(crate) mod json;
 pub(crate) mod lock_timeout;

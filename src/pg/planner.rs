@@ -8,7 +8,7 @@
 //! huge before PostgreSQL 18, which would wake the JIT compiler.
 
 use crate::db::Planning;
-use crate::pg::guc;
+use crate::pg::{guc, hidden_indexes};
 use core::ffi::CStr;
 
 const BY_INDEX: &[(&CStr, &CStr)] = &[
@@ -32,7 +32,7 @@ const BY_STATISTICS: &[(&CStr, &CStr)] = &[
 
 /// Runs a whole call as most of its statements want it.
 pub(crate) fn during_call<R>(body: impl FnOnce() -> R) -> R {
-    guc::with_settings(BY_INDEX, body)
+    hidden_indexes::during(|| guc::with_settings(BY_INDEX, body))
 }
 
 /// Runs one statement of a call with what it wants otherwise.

@@ -260,7 +260,16 @@ async fn e3_an_instance_with_thousands_of_messages_costs_by_their_number_and_is_
 
 #[tokio::test]
 async fn e1_a_plan_made_for_an_empty_queue_serves_a_large_one() {
-    let queue = Queue::created().await;
+    assert_an_early_plan_serves(Kind::Created).await;
+}
+
+#[tokio::test]
+async fn e1_and_so_it_does_beside_the_indexes_of_an_adopted_queue() {
+    assert_an_early_plan_serves(Kind::Adopted).await;
+}
+
+async fn assert_an_early_plan_serves(kind: Kind) {
+    let queue = Queue::make(kind).await;
     let mut session = queue.connect().await;
     must(
         &mut session,

@@ -152,7 +152,6 @@ async fn e2_a_held_snapshot_costs_a_fetch_little_and_a_vacuum_brings_it_back() {
 }
 
 #[tokio::test]
-#[ignore = "on PostgreSQL 15 a work item is taken by a scan of duroxide-pg's idx_worker_visible, when planned on an empty table"]
 async fn e2_the_same_on_an_adopted_queue() {
     assert_flat(Kind::Adopted).await;
 }
