@@ -1,7 +1,7 @@
 //! A text that is one JSON value for certain, about ten times faster than PostgreSQL's parser.
 
-use super::encode::MAX_BYTES;
 use super::grammar::{self, Container, Listener, Scalar};
+use super::layout::MAX_BYTES;
 use std::ops::Range;
 
 /// True if `text` is one JSON value for certain, and small enough for jsonb.

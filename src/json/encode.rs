@@ -1,45 +1,13 @@
-//! The bytes of jsonb, as PostgreSQL's `jsonb_in` would write them.
-//!
-//! A container is a header with the count of its parts, an entry of 28 bits of length and 4 of kind
-//! for each of them, and their bytes in the same order; an object has its keys first, sorted, then
-//! the values (utils/jsonb.h describes it). Numbers and containers begin at multiples of four, and
-//! what that takes counts as theirs.
+//! Texts written as jsonb: the array of them, and the values within.
 
 use super::grammar::{Container, Scalar};
+use super::layout::*;
 use super::tape::{self, Kind, Token};
 use super::{escape, numeric};
 use std::cmp::Ordering;
 
-/// The largest size of a value: what the length in an entry can say (`JENTRY_OFFLENMASK`).
-pub(crate) const MAX_BYTES: usize = 0x0fff_ffff;
-
-const IS_SCALAR: u32 = 0x1000_0000;
-const IS_OBJECT: u32 = 0x2000_0000;
-const IS_ARRAY: u32 = 0x4000_0000;
-
-const STRING: u32 = 0x0000_0000;
-const NUMERIC: u32 = 0x1000_0000;
-const FALSE: u32 = 0x2000_0000;
-const TRUE: u32 = 0x3000_0000;
-const NULL: u32 = 0x4000_0000;
-const CONTAINER: u32 = 0x5000_0000;
-const KIND_MASK: u32 = 0x7000_0000;
-
-/// An entry with the end of the part, counted from the first, instead of its length; each 32nd is.
-const HAS_OFFSET: u32 = 0x8000_0000;
-const OFFSET_STRIDE: usize = 32;
-
 /// Objects of up to this many members are sorted by insertion, as most come in few or in order.
 const FEW: usize = 12;
-
-/// The size of the header of a varlena.
-pub(super) const VARLENA_HEADER: usize = 4;
-
-/// The header of a varlena that is neither short nor compressed, of this length.
-pub(super) fn varlena_header(length: usize) -> [u8; VARLENA_HEADER] {
-    let length = length as u32;
-    if cfg!(target_endian = "big") { length.to_ne_bytes() } else { (length << 2).to_ne_bytes() }
-}
 
 /// What became of a text that was to be an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,48 +88,6 @@ impl ArrayEncoder {
         self.out[..VARLENA_HEADER].copy_from_slice(&header);
         self.out
     }
-}
-
-/// The entries of a container that is being written.
-struct Entries {
-    at: usize,
-    index: usize,
-    total: usize,
-}
-
-/// Writes the header of a container of `count` parts, and room for `entries` entries.
-fn begin(out: &mut Vec<u8>, kind: u32, count: usize, entries: usize) -> Entries {
-    out.extend_from_slice(&(kind | count as u32).to_ne_bytes());
-    let at = out.len();
-    out.resize(at + 4 * entries, 0);
-    Entries { at, index: 0, total: 0 }
-}
-
-impl Entries {
-    /// Writes the next entry. `None`: the parts are larger together than jsonb can say.
-    fn put(&mut self, out: &mut [u8], entry: u32) -> Option<()> {
-        self.total += entry as usize & MAX_BYTES;
-        if self.total > MAX_BYTES {
-            return None;
-        }
-        let entry = if self.index.is_multiple_of(OFFSET_STRIDE) {
-            entry & KIND_MASK | self.total as u32 | HAS_OFFSET
-        } else {
-            entry
-        };
-        out[self.at..self.at + 4].copy_from_slice(&entry.to_ne_bytes());
-        self.at += 4;
-        self.index += 1;
-        Some(())
-    }
-}
-
-fn sized(kind: u32, size: usize) -> Option<u32> {
-    (size <= MAX_BYTES).then_some(kind | size as u32)
-}
-
-fn align(out: &mut Vec<u8>) {
-    out.resize(out.len().next_multiple_of(4), 0);
 }
 
 /// Writes the values of one text; each function returns the entry of what it wrote, or `None` if it

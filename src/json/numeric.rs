@@ -3,7 +3,7 @@
 //! The short form of numeric.c, with a varlena header of four bytes: sixteen bits with sign, count of
 //! decimals and weight, then digits to the base 10,000 without zeros at either end.
 
-use super::encode::{VARLENA_HEADER, varlena_header};
+use super::layout::{VARLENA_HEADER, varlena_header};
 
 /// The short form has six bits for the count of decimals.
 const MAX_DECIMALS: usize = 63;
