@@ -3,7 +3,7 @@
 
 use crate::dispatcher::text;
 use duroxide_queue_tests::outcome::must;
-use duroxide_queue_tests::queue::Queue;
+use duroxide_queue_tests::queue::{Kind, Queue};
 use sqlx::postgres::PgConnection;
 
 /// Any moment will do: the caller's epoch is the only one.
