@@ -8,7 +8,6 @@ cd "$ROOT"
 
 major=$1
 shift
-lock_cache
 
 # As a production server would be set: what is committed synchronously is on disk.
 SETTINGS="fsync = on
@@ -19,6 +18,7 @@ checkpoint_timeout = 15min"
 
 url=${DUROXIDE_QUEUE_BENCH_URL:-}
 if [ -z "$url" ]; then
+  lock_cache # not for a server of the caller's: it may be compared with the next build meanwhile
   tools/install.sh "$major"
   dir=$(mktemp -d)
   trap 'tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT

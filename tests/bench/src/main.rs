@@ -34,6 +34,8 @@ async fn main() {
         .filter(|row| wanted.is_empty() || wanted.iter().any(|name| row.name().starts_with(name.as_str())))
         .collect();
     assert!(!rows.is_empty(), "no row's name begins with any of {wanted:?}");
+    // The commit may be another one at the end of the run.
+    let machine = Machine::look().await;
     let bench = Bench::make().await;
     let mut report = Report::default();
     for row in rows {
@@ -47,7 +49,7 @@ async fn main() {
     bench.remove().await;
     // Some rows alone are no run to show, nor one to compare with.
     if wanted.is_empty() {
-        publish(&report).await.unwrap_or_else(|error| panic!("the figures stand above, but: {error}"));
+        publish(&report, &machine).unwrap_or_else(|error| panic!("the figures stand above, but: {error}"));
     }
 }
 
@@ -63,9 +65,8 @@ fn print(line: &Line) {
 }
 
 /// Writes the page, and puts the run on record.
-async fn publish(report: &Report) -> std::io::Result<()> {
-    let machine = Machine::look().await;
-    let earlier = Earlier::find(&machine);
-    page::write(report, &machine, earlier.as_ref())?;
-    runs::keep(&machine, &report.lines)
+fn publish(report: &Report, machine: &Machine) -> std::io::Result<()> {
+    let earlier = Earlier::find(machine);
+    page::write(report, machine, earlier.as_ref())?;
+    runs::keep(machine, &report.lines)
 }

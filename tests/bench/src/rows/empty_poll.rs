@@ -54,6 +54,13 @@ impl Row for EmptyPoll {
                 ),
                 line("empty-poll", "an empty poll: own cost", instances.map(|cost| cost.own), ms, least),
                 line(
+                    "empty-poll-whole",
+                    "the same, the whole call",
+                    instances.map(|cost| cost.whole),
+                    ms,
+                    Goal::None,
+                ),
+                line(
                     "empty-poll-work",
                     "an empty worker poll: own cost",
                     work.map(|cost| cost.own),
