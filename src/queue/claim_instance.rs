@@ -18,8 +18,7 @@ use crate::queue::{dead_letters, turn_input};
 use uuid::Uuid;
 
 /// Bytes of messages in one turn; what is behind them waits for the next. jsonb holds less than
-/// 256 MB in one array, building it is work of PostgreSQL's that cannot be cancelled, and a backend
-/// should not die of an instance with a hundred thousand messages.
+/// 256 MB in one array, and a backend should not die of an instance with a hundred thousand messages.
 const MAX_MESSAGE_BYTES: i64 = 32 << 20;
 
 /// What a dispatcher asks for.
