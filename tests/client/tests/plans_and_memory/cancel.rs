@@ -89,7 +89,7 @@ async fn a_fetch_of_one_large_event_can_be_cancelled() {
         &mut session,
         r#"SELECT enqueue_orchestrator_work('long', '1', 'epoch');
            INSERT INTO history SELECT 'long', 1, 1, 'E',
-             '[' || repeat('{"event_id": 12345, "text": "' || repeat('some text ', 10) || '"},', 600000) || 'null]', 'epoch'"#,
+             '[' || repeat('{"event_id": 12345, "text": "' || repeat('some text ', 10) || '"},', 400000) || 'null]', 'epoch'"#,
     )
     .await;
     let fetch = "SELECT out_instance_id, out_attempt_count FROM fetch_orchestration_item(1000, 60000)";
