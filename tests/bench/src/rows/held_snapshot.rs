@@ -60,7 +60,8 @@ struct Course {
 }
 
 async fn run(bench: &Bench, side: Side, turns: u64) -> Course {
-    bench.load(&[load::ready(1..=turns + (SLICES + 2) * 2 * CALLS as u64)]).await;
+    // Enough for the probes too, whose echo takes a call each: an empty queue is another matter.
+    bench.load(&[load::ready(1..=turns + (SLICES + 2) * 3 * CALLS as u64)]).await;
     let mut holder = bench.session(side).await;
     must(&mut holder, "BEGIN ISOLATION LEVEL REPEATABLE READ").await;
     must(&mut holder, "SELECT count(*) FROM instances").await;
