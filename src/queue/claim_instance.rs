@@ -10,9 +10,9 @@ use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
 use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form, Refusal};
-use crate::pg::spi::{Rows, Value};
+use crate::pg::spi::{self, Rows, Value};
 use crate::pg::{encoding, lock_timeout, probe};
-use crate::queue::scan_start::{self, Found, Place, Row, Scan, Start};
+use crate::queue::scan_start::{self, Place, Row, Scan, Statements};
 use crate::queue::turn_input::TurnInput;
 use crate::queue::{dead_letters, turn_input};
 use uuid::Uuid;
@@ -192,11 +192,31 @@ struct CandidateScan<'r> {
     passed_over: &'r [&'r [u8]],
 }
 
-impl CandidateScan<'_> {
-    /// The arguments that all its statements begin with.
-    fn arguments(&self, now_ms: i64, window: i64) -> [Value<'_>; 6] {
+impl Scan for CandidateScan<'_> {
+    type Candidate = Candidate;
+
+    fn statements(&self) -> Statements {
+        Statements {
+            any: &ANY,
+            any_expired: &ANY_EXPIRED,
+            expired: &EXPIRED,
+            ready: &READY,
+            newer: &NEWER,
+            highest_id: &HIGHEST_ID,
+        }
+    }
+
+    fn filter(&self) -> u64 {
+        scan_start::filter(&self.request.versions)
+    }
+
+    fn now_ms(&self) -> Result<i64> {
+        self.request.clock.now_ms()
+    }
+
+    fn arguments(&self, now_ms: i64, window: i64) -> Vec<Value<'_>> {
         let (least, greatest) = self.request.versions.unzip();
-        [
+        vec![
             visible_until(now_ms).into(),
             now_ms.into(),
             self.passed_over.into(),
@@ -205,53 +225,14 @@ impl CandidateScan<'_> {
             greatest.flatten().into(),
         ]
     }
-}
 
-impl Scan for CandidateScan<'_> {
-    type Candidate = Candidate;
-
-    fn filter(&self) -> u64 {
-        scan_start::filter(&self.request.versions)
-    }
-
-    fn is_any(&self, db: &Db) -> Result<bool> {
-        let now_ms = self.request.clock.now_ms()?;
-        let any = db.query(&ANY, &[visible_until(now_ms).into(), now_ms.into()]);
-        Ok(any.first().and_then(|row| row.bool(1)) == Some(true))
-    }
-
-    fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Candidate>> {
-        let now_ms = self.request.clock.now_ms()?;
-        let arguments = self.arguments(now_ms, window);
-        let mut found = Found::nothing_until(now_ms);
-        if db.query(&ANY_EXPIRED, &[now_ms.into(), start.lease_end_ms.into()]).len() > 0 {
-            let expired = [start.lease_end_ms.into()];
-            found.add_expired(candidates_in(&db.query(&EXPIRED, &[&arguments[..], &expired].concat())));
-        }
-        let ready = [start.ready.visible_at.into(), start.ready.id.into()];
-        found.add_ready(candidates_in(&db.query(&READY, &[&arguments[..], &ready].concat())));
-        Ok(found)
-    }
-
-    fn highest_id(&self, db: &Db) -> Option<i64> {
-        db.query(&HIGHEST_ID, &[]).first()?.int8(1)
-    }
-
-    fn newer(&self, db: &Db, start: &Place, known_id: i64, window: i64) -> Result<Vec<Row<Candidate>>> {
-        let arguments = self.arguments(self.request.clock.now_ms()?, window);
-        let bounds = [start.visible_at.into(), start.id.into(), known_id.into()];
-        Ok(candidates_in(&db.query(&NEWER, &[&arguments[..], &bounds].concat())).collect())
-    }
-}
-
-fn candidates_in(rows: &Rows<'_>) -> impl Iterator<Item = Row<Candidate>> {
-    rows.iter().filter_map(|row| {
+    fn row(&self, row: &spi::Row<'_>) -> Option<Row<Candidate>> {
         Some(Row {
             place: Place { visible_at: row.timestamptz(3)?, id: row.int8(4)? },
             lease_end_ms: row.int8(5),
             candidate: (row.text(1)?.to_vec(), Key(row.int8(2)?)),
         })
-    })
+    }
 }
 
 /// Locks what there is to claim. Counting apart from locking tells whether a row was skipped: a

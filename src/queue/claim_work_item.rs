@@ -7,11 +7,11 @@ use crate::clock::{Clock, visible_until};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
 use crate::pg::advisory::Key;
-use crate::pg::spi::{Rows, Value};
+use crate::pg::spi::{self, Value};
 use crate::pg::values::{Text, TextArray, TextBuf};
 use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::claim_instance::new_lock_token;
-use crate::queue::scan_start::{self, Found, Place, Row, Scan, Start};
+use crate::queue::scan_start::{self, Place, Row, Scan, Statements};
 
 /// Which tags a worker takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -203,23 +203,19 @@ struct CandidateScan<'r> {
     passed_over: &'r [i64],
 }
 
-impl CandidateScan<'_> {
-    /// The arguments that all its statements begin with.
-    fn arguments(&self, now_ms: i64, window: i64) -> [Value<'_>; 7] {
-        [
-            visible_until(now_ms).into(),
-            now_ms.into(),
-            self.passed_over.into(),
-            window.into(),
-            self.request.owner_id.into(),
-            self.request.tag_mode.name().into(),
-            self.request.tags.into(),
-        ]
-    }
-}
-
 impl Scan for CandidateScan<'_> {
     type Candidate = Candidate;
+
+    fn statements(&self) -> Statements {
+        Statements {
+            any: &ANY,
+            any_expired: &ANY_EXPIRED,
+            expired: &EXPIRED,
+            ready: &READY,
+            newer: &NEWER,
+            highest_id: &HIGHEST_ID,
+        }
+    }
 
     fn filter(&self) -> u64 {
         let Request { owner_id, tags, tag_mode, .. } = *self.request;
@@ -230,38 +226,23 @@ impl Scan for CandidateScan<'_> {
         ))
     }
 
-    fn is_any(&self, db: &Db) -> Result<bool> {
-        let now_ms = self.request.clock.now_ms()?;
-        let any = db.query(&ANY, &[visible_until(now_ms).into(), now_ms.into()]);
-        Ok(any.first().and_then(|row| row.bool(1)) == Some(true))
+    fn now_ms(&self) -> Result<i64> {
+        self.request.clock.now_ms()
     }
 
-    fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Candidate>> {
-        let now_ms = self.request.clock.now_ms()?;
-        let arguments = self.arguments(now_ms, window);
-        let mut found = Found::nothing_until(now_ms);
-        if db.query(&ANY_EXPIRED, &[now_ms.into(), start.lease_end_ms.into()]).len() > 0 {
-            let expired = [start.lease_end_ms.into()];
-            found.add_expired(candidates_in(&db.query(&EXPIRED, &[&arguments[..], &expired].concat())));
-        }
-        let ready = [start.ready.visible_at.into(), start.ready.id.into()];
-        found.add_ready(candidates_in(&db.query(&READY, &[&arguments[..], &ready].concat())));
-        Ok(found)
+    fn arguments(&self, now_ms: i64, window: i64) -> Vec<Value<'_>> {
+        vec![
+            visible_until(now_ms).into(),
+            now_ms.into(),
+            self.passed_over.into(),
+            window.into(),
+            self.request.owner_id.into(),
+            self.request.tag_mode.name().into(),
+            self.request.tags.into(),
+        ]
     }
 
-    fn highest_id(&self, db: &Db) -> Option<i64> {
-        db.query(&HIGHEST_ID, &[]).first()?.int8(1)
-    }
-
-    fn newer(&self, db: &Db, start: &Place, known_id: i64, window: i64) -> Result<Vec<Row<Candidate>>> {
-        let arguments = self.arguments(self.request.clock.now_ms()?, window);
-        let bounds = [start.visible_at.into(), start.id.into(), known_id.into()];
-        Ok(candidates_in(&db.query(&NEWER, &[&arguments[..], &bounds].concat())).collect())
-    }
-}
-
-fn candidates_in(rows: &Rows<'_>) -> impl Iterator<Item = Row<Candidate>> {
-    rows.iter().filter_map(|row| {
+    fn row(&self, row: &spi::Row<'_>) -> Option<Row<Candidate>> {
         let id = row.int8(1)?;
         let session = row.text(2).zip(row.int8(3)).map(|(session_id, key)| (session_id.to_vec(), Key(key)));
         Some(Row {
@@ -269,7 +250,7 @@ fn candidates_in(rows: &Rows<'_>) -> impl Iterator<Item = Row<Candidate>> {
             lease_end_ms: row.int8(5),
             candidate: Candidate { id, session },
         })
-    })
+    }
 }
 
 /// Takes the first of the given items that nobody else holds or has taken since.

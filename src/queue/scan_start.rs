@@ -11,9 +11,10 @@
 //! after ten times what the walk took; and whenever the scan from the remembered place finds nothing.
 
 use crate::clock::visible_until;
-use crate::db::Db;
+use crate::db::{Db, Statement};
 use crate::error::Result;
 use crate::pg::buffers;
+use crate::pg::spi::{self, Rows, Value};
 use crate::pg::values::Timestamptz;
 use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -104,7 +105,7 @@ impl<C> Found<C> {
     }
 
     /// Adds unclaimed rows, first first.
-    pub(crate) fn add_ready(&mut self, rows: impl Iterator<Item = Row<C>>) {
+    pub(crate) fn add_ready(&mut self, rows: Vec<Row<C>>) {
         let old = self.rows.len();
         self.rows.extend(rows);
         if let Some(first) = self.rows.get(old) {
@@ -113,7 +114,7 @@ impl<C> Found<C> {
     }
 
     /// Adds rows of expired leases, the first that has expired first.
-    pub(crate) fn add_expired(&mut self, rows: impl Iterator<Item = Row<C>>) {
+    pub(crate) fn add_expired(&mut self, rows: Vec<Row<C>>) {
         let old = self.rows.len();
         self.rows.extend(rows);
         if let Some(end_ms) = self.rows.get(old).and_then(|row| row.lease_end_ms) {
@@ -130,24 +131,79 @@ pub(crate) fn filter(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// The statements of a scan. Those that find rows begin with the scan's own parameters, the first two of which
+/// are the time as `timestamptz` and in milliseconds; their own follow.
+pub(crate) struct Statements {
+    /// Whether there is anything to scan at all, whoever may take it: cheaper than a scan. Parameters: the time, twice.
+    pub(crate) any: &'static Statement,
+    /// Whether a lease has expired: mostly none has, and a look costs a fraction. Parameters: the time, and the first
+    /// end of a lease.
+    pub(crate) any_expired: &'static Statement,
+    /// Rows of expired leases; own parameter: the first end of a lease.
+    pub(crate) expired: &'static Statement,
+    /// Unclaimed rows; own parameters: the place to start at.
+    pub(crate) ready: &'static Statement,
+    /// Unclaimed rows before a place with a higher id than a known one; own parameters: place and id.
+    pub(crate) newer: &'static Statement,
+    /// The highest id that there is.
+    pub(crate) highest_id: &'static Statement,
+}
+
 /// A scan for the candidates of one kind of claim.
 pub(crate) trait Scan {
     type Candidate;
 
+    fn statements(&self) -> Statements;
+
     /// See [`filter`].
     fn filter(&self) -> u64;
 
-    /// Whether there is anything to scan at all, whoever may take it: cheaper than a scan.
-    fn is_any(&self, db: &Db) -> Result<bool>;
+    /// The caller's time, now.
+    fn now_ms(&self) -> Result<i64>;
 
-    /// The first candidates from `start` on, at least a window of them if there are as many.
-    fn from(&self, db: &Db, start: &Start, window: i64) -> Result<Found<Self::Candidate>>;
+    /// What the statements that find rows begin with.
+    fn arguments(&self, now_ms: i64, window: i64) -> Vec<Value<'_>>;
 
-    /// The highest id that there is.
-    fn highest_id(&self, db: &Db) -> Option<i64>;
+    /// One row of theirs.
+    fn row(&self, row: &spi::Row<'_>) -> Option<Row<Self::Candidate>>;
+}
 
-    /// Candidates with an id over `known_id` and a place before `start`.
-    fn newer(&self, db: &Db, start: &Place, known_id: i64, window: i64) -> Result<Vec<Row<Self::Candidate>>>;
+fn is_any<S: Scan>(scan: &S, db: &Db) -> Result<bool> {
+    let now_ms = scan.now_ms()?;
+    let any = db.query(scan.statements().any, &[visible_until(now_ms).into(), now_ms.into()]);
+    Ok(any.first().and_then(|row| row.bool(1)) == Some(true))
+}
+
+/// The first candidates from `start` on, at least a window of them if there are as many.
+fn scan_from<S: Scan>(scan: &S, db: &Db, start: &Start, window: i64) -> Result<Found<S::Candidate>> {
+    let statements = scan.statements();
+    let now_ms = scan.now_ms()?;
+    let rows = |statement, own: &[Value<'_>]| {
+        let arguments = [scan.arguments(now_ms, window).as_slice(), own].concat();
+        rows_of(scan, &db.query(statement, &arguments))
+    };
+    let mut found = Found::nothing_until(now_ms);
+    if db.query(statements.any_expired, &[now_ms.into(), start.lease_end_ms.into()]).len() > 0 {
+        found.add_expired(rows(statements.expired, &[start.lease_end_ms.into()]));
+    }
+    found.add_ready(rows(statements.ready, &[start.ready.visible_at.into(), start.ready.id.into()]));
+    Ok(found)
+}
+
+/// Candidates that are newer than their place before the memory's says.
+fn newer<S: Scan>(scan: &S, db: &Db, memory: &Memory, window: i64) -> Result<Vec<Row<S::Candidate>>> {
+    let Place { visible_at, id } = memory.start.ready;
+    let own = [visible_at.into(), id.into(), memory.known_id.into()];
+    let arguments = [scan.arguments(scan.now_ms()?, window).as_slice(), &own].concat();
+    Ok(rows_of(scan, &db.query(scan.statements().newer, &arguments)))
+}
+
+fn rows_of<S: Scan>(scan: &S, rows: &Rows<'_>) -> Vec<Row<S::Candidate>> {
+    rows.iter().filter_map(|row| scan.row(&row)).collect()
+}
+
+fn highest_id<S: Scan>(scan: &S, db: &Db) -> Option<i64> {
+    db.query(scan.statements().highest_id, &[]).first()?.int8(1)
 }
 
 /// The first candidates in the order of the claim. What a repeated scan finds is not remembered: it
@@ -167,12 +223,12 @@ pub(crate) fn candidates<S: Scan>(
         }
     }
     // Who found nothing last time mostly finds nothing again: an idle fleet polls all day.
-    if remembered.is_idle.get() && !scan.is_any(db)? {
+    if remembered.is_idle.get() && !is_any(scan, db)? {
         return Ok(Vec::new());
     }
     let began = Instant::now();
     let touched_before = buffers::touched();
-    let found = scan.from(db, &Start::HEAD, window)?;
+    let found = scan_from(scan, db, &Start::HEAD, window)?;
     let touched = buffers::touched() - touched_before;
     let short = SHORT_WALK_BLOCKS + BLOCKS_PER_CANDIDATE * found.rows.len() as u64;
     let is_long = remembered.is_warm.replace(true) && touched > short;
@@ -182,7 +238,7 @@ pub(crate) fn candidates<S: Scan>(
             start: found.start,
             filter,
             until: Instant::now() + began.elapsed() * REMEMBERED_FOR,
-            known_id: scan.highest_id(db).unwrap_or(i64::MAX),
+            known_id: highest_id(scan, db).unwrap_or(i64::MAX),
             look_at: began,
         }));
     }
@@ -196,10 +252,10 @@ fn from_memory<S: Scan>(
     memory: Memory,
     window: i64,
 ) -> Result<Vec<Row<S::Candidate>>> {
-    let mut rows = scan.from(db, &memory.start, window)?.rows;
+    let mut rows = scan_from(scan, db, &memory.start, window)?.rows;
     let began = Instant::now();
     if memory.look_at <= began {
-        rows.extend(scan.newer(db, &memory.start.ready, memory.known_id, window)?);
+        rows.extend(newer(scan, db, &memory, window)?);
         let look_at = Instant::now() + began.elapsed() * REMEMBERED_FOR;
         remembered.place.set(Some(Memory { look_at, ..memory }));
     }
