@@ -31,6 +31,7 @@ extern "C-unwind" fn _PG_init() {
     pg::namespace::watch();
     pg::commit_check::watch();
     pg::hidden_indexes::watch();
+    pg::planner::watch();
 }
 
 #[cfg(any(test, feature = "pg_test"))]

@@ -169,21 +169,21 @@ mod tests {
     }
 
     #[pg_test]
-    fn planner_settings_are_put_back() {
-        Spi::run("SET enable_seqscan = on; SET jit = on").expect("settings of any user");
-        let inside = planner::during_call(|| {
-            planner::during_statement(crate::db::Planning::InIndexOrder, || {
-                one::<String>(
-                    "SELECT current_setting('enable_seqscan') || current_setting('enable_sort') || current_setting('jit')",
-                )
-            })
-        });
+    fn plans_of_a_call_go_by_index_and_no_others() {
+        Spi::run(
+            "CREATE TABLE few (id int PRIMARY KEY); INSERT INTO few VALUES (1); ANALYZE few; SET jit = on",
+        )
+        .expect("a table of one row");
+        let plan = || one::<pgrx::Json>("EXPLAIN (FORMAT json) SELECT FROM few WHERE id = 1").0.to_string();
+        let settings = || one::<String>("SELECT current_setting('enable_seqscan') || current_setting('jit')");
 
-        assert_eq!(inside, "offoffoff");
-        let after = one::<String>(
-            "SELECT current_setting('enable_seqscan') || current_setting('enable_sort') || current_setting('jit')",
-        );
-        assert_eq!(after, "ononon");
+        assert!(plan().contains("Seq Scan"), "a table of one block is read as it is: {}", plan());
+        let inside = planner::during_call(|| {
+            planner::during_statement(crate::db::Planning::InIndexOrder, || (plan(), settings()))
+        });
+        assert!(!inside.0.contains("Seq Scan"), "{}", inside.0);
+        assert_eq!(inside.1, "onon", "what else runs in a call finds the session's own settings");
+        assert!(plan().contains("Seq Scan"), "after the call plans are as they were: {}", plan());
     }
 
     #[pg_test]

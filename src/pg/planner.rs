@@ -2,14 +2,18 @@
 //!
 //! A saved plan is made once and kept until a table changes. Made while a queue is empty, the
 //! planner would find a sequential scan just as cheap, and every fetch would pay for it after the
-//! backlog has grown. So a call runs with only index scans and nested loops on offer. It does so
-//! throughout, not only when a plan is known to be stale: an invalidation can arrive at any moment
-//! before the plan is used, and PostgreSQL would plan anew on the spot. Costs of disabled nodes are
-//! huge before PostgreSQL 18, which would wake the JIT compiler.
+//! backlog has grown. So whatever is planned during a call is planned with only index scans and nested
+//! loops on offer. That cannot be left to the moment when a plan is known to be stale: an invalidation can
+//! arrive at any moment before the plan is used, and PostgreSQL plans anew on the spot. So a hook sets the
+//! settings around the planning itself, and a call whose plans are made pays nothing for them. Costs of
+//! disabled nodes are huge before PostgreSQL 18, which would wake the JIT compiler.
 
 use crate::db::Planning;
 use crate::pg::{guc, hidden_indexes};
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char, c_int};
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::sync::OnceLock;
 
 const BY_INDEX: &[(&CStr, &CStr)] = &[
     (c"enable_seqscan", c"off"),
@@ -30,16 +34,64 @@ const BY_STATISTICS: &[(&CStr, &CStr)] = &[
     (c"enable_material", c"on"),
 ];
 
-/// Runs a whole call as most of its statements want it.
-pub(crate) fn during_call<R>(body: impl FnOnce() -> R) -> R {
-    hidden_indexes::during(|| guc::with_settings(BY_INDEX, body))
+static NEXT_HOOK: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
+
+thread_local! {
+    /// What is planned now is planned like this; `None` outside of calls.
+    static PLANNING: Cell<Option<Planning>> = const { Cell::new(None) };
 }
 
-/// Runs one statement of a call with what it wants otherwise.
-pub(crate) fn during_statement<R>(planning: Planning, body: impl FnOnce() -> R) -> R {
-    match planning {
-        Planning::ByIndex => body(),
-        Planning::InIndexOrder => guc::with_settings(IN_INDEX_ORDER, body),
-        Planning::ByStatistics => guc::with_settings(BY_STATISTICS, body),
+/// Runs a whole call; what is planned in it is planned as most of its statements want it.
+pub(crate) fn during_call<R>(body: impl FnOnce() -> R) -> R {
+    hidden_indexes::during(|| planning(Planning::ByIndex, body))
+}
+
+/// Runs one statement of a call, planned as it wants.
+pub(crate) fn during_statement<R>(statement: Planning, body: impl FnOnce() -> R) -> R {
+    planning(statement, body)
+}
+
+fn planning<R>(planning: Planning, body: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Planning>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            PLANNING.set(self.0);
+        }
     }
+    // Put back by an error that unwinds, too.
+    let _restore = Restore(PLANNING.replace(Some(planning)));
+    body()
+}
+
+/// Asks to be told when something is planned. Called once per backend, when the library loads.
+pub(crate) fn watch() {
+    // SAFETY: hooks are plain pointers of this backend, set while it loads a library; whoever was
+    // there before is called in turn.
+    unsafe {
+        let _ = NEXT_HOOK.set(pg_sys::planner_hook);
+        pg_sys::planner_hook = Some(plan);
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn plan(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: the arguments are handed on as they came (planner.c: `planner`).
+    let plan = || unsafe {
+        match NEXT_HOOK.get() {
+            Some(Some(next)) => next(query, text, options, parameters),
+            _ => pg_sys::standard_planner(query, text, options, parameters),
+        }
+    };
+    let Some(planning) = PLANNING.get() else { return plan() };
+    let settings: &[_] = match planning {
+        Planning::ByIndex => &[],
+        Planning::InIndexOrder => IN_INDEX_ORDER,
+        Planning::ByStatistics => BY_STATISTICS,
+    };
+    guc::with_settings(BY_INDEX, || guc::with_settings(settings, plan))
 }

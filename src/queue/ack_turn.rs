@@ -24,6 +24,13 @@ pub(crate) struct Turn {
     pub(crate) cancelled_activities: Option<Jsonb>,
 }
 
+/// What a turn comes to, as told by the statement that takes its lease.
+struct Taken {
+    locked_until_ms: i64,
+    parts: Parts,
+    metadata: Metadata,
+}
+
 /// How much of each part there is, so that no statement runs for nothing.
 struct Parts {
     history: bool,
@@ -31,7 +38,27 @@ struct Parts {
     orchestrator_items: bool,
     cancelled_activities: bool,
     kv_mutations: bool,
-    terminal: bool,
+}
+
+/// The turn's metadata, texts as they are stored.
+struct Metadata {
+    orchestration_name: Option<Vec<u8>>,
+    orchestration_version: Option<Vec<u8>>,
+    parent_instance_id: Option<Vec<u8>>,
+    status: Option<Vec<u8>>,
+    output: Option<Vec<u8>>,
+    custom_status: Option<Vec<u8>>,
+    /// Whether the custom status is set or cleared.
+    changes_custom_status: bool,
+    is_pinned: bool,
+    /// Major, minor and patch number of the duroxide that the execution is pinned to.
+    pinned_version: [Option<i32>; 3],
+}
+
+impl Metadata {
+    fn has_status(&self, any_of: &[&str]) -> bool {
+        self.status.as_deref().is_some_and(|status| any_of.iter().any(|name| name.as_bytes() == status))
+    }
 }
 
 /// Acknowledges `turn`, whose caller's clock stands at `caller_ms` as the call begins.
@@ -40,19 +67,20 @@ pub(crate) fn acknowledge(db: &Db, turn: &Turn, clock: Clock, caller_ms: i64) ->
         .filter(|leased| clock.now_ms().is_ok_and(|now| leased.locked_until_ms > now))
         .ok_or(Error::InvalidLockToken)?;
     leased.key.lock();
-    let (locked_until_ms, parts) = take_lease(db, turn, &leased.instance_id, clock)?;
+    let Taken { locked_until_ms, parts, metadata } = take_lease(db, turn, &leased.instance_id, clock)?;
     let instance = leased.instance_id.as_slice();
     let now = timestamptz(caller_ms)?;
 
     db.query(&CONSUME_MESSAGES, &[instance.into(), turn.lock_token.into()]);
-    db.query(&WRITE_METADATA, &[instance.into(), turn.execution_id.into(), now.into(), turn.metadata.into()]);
+    write_instance(db, instance, turn.execution_id, now, &metadata);
+    write_execution(db, instance, turn.execution_id, now, &metadata);
     if parts.history {
         append_history(db, instance, turn, now)?;
     }
     if parts.kv_mutations {
         kv::apply_mutations(db, instance, turn.metadata, caller_ms);
     }
-    if parts.terminal {
+    if metadata.has_status(&["Completed", "ContinuedAsNew", "Failed"]) {
         kv::merge_delta(db, instance, turn.execution_id);
     }
     // In this order: an activity scheduled and cancelled in one turn never runs.
@@ -72,7 +100,7 @@ pub(crate) fn acknowledge(db: &Db, turn: &Turn, clock: Clock, caller_ms: i64) ->
 }
 
 /// Deletes the lock row first of all: from here to the end of the transaction nobody can take the
-/// instance over, not even a session that ignores the key. The parts are counted in the same
+/// instance over, not even a session that ignores the key. The parts are counted and the metadata is read in the same
 /// statement, so that a malformed argument is noticed only by a caller who holds the lease.
 static TAKE_LEASE: Statement = Statement {
     text: "
@@ -82,18 +110,28 @@ WITH taken AS (
   RETURNING l.locked_until
 )
 SELECT taken.locked_until,
-       coalesce(pg_catalog.jsonb_array_length($4), 0) > 0,
-       coalesce(pg_catalog.jsonb_array_length($5), 0) > 0,
-       coalesce(pg_catalog.jsonb_array_length($6), 0) > 0,
-       coalesce(pg_catalog.jsonb_array_length($7), 0) > 0,
-       coalesce(pg_catalog.jsonb_array_length(nullif($8->'kv_mutations', 'null')), 0) > 0,
-       coalesce($8->>'status' IN ('Completed', 'ContinuedAsNew', 'Failed'), false)
+       pg_catalog.jsonb_array_length($4) > 0,
+       pg_catalog.jsonb_array_length($5) > 0,
+       pg_catalog.jsonb_array_length($6) > 0,
+       pg_catalog.jsonb_array_length($7) > 0,
+       pg_catalog.jsonb_array_length(nullif($8->'kv_mutations', 'null')) > 0,
+       $8->>'orchestration_name',
+       $8->>'orchestration_version',
+       $8->>'parent_instance_id',
+       $8->>'status',
+       $8->>'output',
+       $8->>'custom_status_action',
+       $8->>'custom_status_value',
+       $8->>'pinned_duroxide_version' <> 'null',
+       ($8->'pinned_duroxide_version'->>'major')::integer,
+       ($8->'pinned_duroxide_version'->>'minor')::integer,
+       ($8->'pinned_duroxide_version'->>'patch')::integer
 FROM taken",
     parameters: &[TEXT, TEXT, INT8, JSONB, JSONB, JSONB, JSONB, JSONB],
     planning: Planning::ByIndex,
 };
 
-fn take_lease(db: &Db, turn: &Turn, instance: &[u8], clock: Clock) -> Result<(i64, Parts)> {
+fn take_lease(db: &Db, turn: &Turn, instance: &[u8], clock: Clock) -> Result<Taken> {
     let rows = db.query(
         &TAKE_LEASE,
         &[
@@ -108,19 +146,30 @@ fn take_lease(db: &Db, turn: &Turn, instance: &[u8], clock: Clock) -> Result<(i6
         ],
     );
     let row = rows.first().ok_or(Error::InvalidLockToken)?;
-    let locked_until_ms = row.int8(1).ok_or(Error::InvalidLockToken)?;
-    let has = |column| row.bool(column) == Some(true);
-    Ok((
-        locked_until_ms,
-        Parts {
-            history: has(2),
-            worker_items: has(3),
-            orchestrator_items: has(4),
-            cancelled_activities: has(5),
-            kv_mutations: has(6),
-            terminal: has(7),
+    let is = |column| row.bool(column) == Some(true);
+    let text = |column| row.text(column).map(<[u8]>::to_vec);
+    let sets_custom_status = row.text(12) == Some(b"set");
+    Ok(Taken {
+        locked_until_ms: row.int8(1).ok_or(Error::InvalidLockToken)?,
+        parts: Parts {
+            history: is(2),
+            worker_items: is(3),
+            orchestrator_items: is(4),
+            cancelled_activities: is(5),
+            kv_mutations: is(6),
         },
-    ))
+        metadata: Metadata {
+            orchestration_name: text(7),
+            orchestration_version: text(8),
+            parent_instance_id: text(9),
+            status: text(10),
+            output: text(11),
+            custom_status: text(13).filter(|_| sets_custom_status),
+            changes_custom_status: sets_custom_status || row.text(12) == Some(b"clear"),
+            is_pinned: is(14),
+            pinned_version: [15, 16, 17].map(|column| row.int4(column)),
+        },
+    })
 }
 
 static CONSUME_MESSAGES: Statement = Statement {
@@ -129,70 +178,113 @@ static CONSUME_MESSAGES: Statement = Statement {
     planning: Planning::ByIndex,
 };
 
-/// Instance and execution in one statement. Without a name and a version the instance is not
-/// created, only kept up to date.
-static WRITE_METADATA: Statement = Statement {
+/// $8 counts the changes of the custom status, none or one.
+static CREATE_INSTANCE: Statement = Statement {
     text: "
-WITH m AS (
-  SELECT $4->>'orchestration_name' AS name,
-         $4->>'orchestration_version' AS version,
-         $4->>'parent_instance_id' AS parent,
-         $4->>'status' AS status,
-         $4->>'output' AS output,
-         CASE WHEN $4->>'pinned_duroxide_version' <> 'null' THEN $4->'pinned_duroxide_version' END AS pinned,
-         $4->>'custom_status_value' AS custom_status,
-         $4->>'custom_status_action' = 'set' AS sets_status,
-         $4->>'custom_status_action' IN ('set', 'clear') AS changes_status
-), created AS (
-  INSERT INTO {q}.instances AS i
-    (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id,
-     created_at, updated_at, custom_status, custom_status_version)
-  SELECT $1, m.name, m.version, $2, m.parent, $3, $3,
-         CASE WHEN m.sets_status THEN m.custom_status END,
-         CASE WHEN m.changes_status THEN 1 ELSE 0 END
-  FROM m
-  WHERE m.name IS NOT NULL AND m.version IS NOT NULL
-  ON CONFLICT (instance_id) DO UPDATE
-  SET orchestration_name = EXCLUDED.orchestration_name,
-      orchestration_version = EXCLUDED.orchestration_version,
-      parent_instance_id = coalesce(i.parent_instance_id, EXCLUDED.parent_instance_id),
-      current_execution_id = GREATEST(i.current_execution_id, EXCLUDED.current_execution_id),
-      updated_at = EXCLUDED.updated_at,
-      custom_status = CASE WHEN EXCLUDED.custom_status_version > 0 THEN EXCLUDED.custom_status
-                           ELSE i.custom_status END,
-      custom_status_version = i.custom_status_version + EXCLUDED.custom_status_version
-), kept AS (
-  UPDATE {q}.instances i
-  SET current_execution_id = GREATEST(i.current_execution_id, $2),
-      updated_at = $3,
-      custom_status = CASE WHEN m.sets_status THEN m.custom_status
-                           WHEN m.changes_status THEN NULL
-                           ELSE i.custom_status END,
-      custom_status_version = i.custom_status_version + CASE WHEN m.changes_status THEN 1 ELSE 0 END
-  FROM m
-  WHERE i.instance_id = $1 AND (m.name IS NULL OR m.version IS NULL)
-)
+INSERT INTO {q}.instances AS i
+  (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id,
+   created_at, updated_at, custom_status, custom_status_version)
+VALUES ($1, $4, $5, $2, $6, $3, $3, $7, $8)
+ON CONFLICT (instance_id) DO UPDATE
+SET orchestration_name = EXCLUDED.orchestration_name,
+    orchestration_version = EXCLUDED.orchestration_version,
+    parent_instance_id = coalesce(i.parent_instance_id, EXCLUDED.parent_instance_id),
+    current_execution_id = GREATEST(i.current_execution_id, EXCLUDED.current_execution_id),
+    updated_at = EXCLUDED.updated_at,
+    custom_status = CASE WHEN $8 > 0 THEN $7 ELSE i.custom_status END,
+    custom_status_version = i.custom_status_version + $8",
+    parameters: &[TEXT, INT8, TIMESTAMPTZ, TEXT, TEXT, TEXT, TEXT, INT4],
+    planning: Planning::ByIndex,
+};
+
+static KEEP_INSTANCE: Statement = Statement {
+    text: "
+UPDATE {q}.instances i
+SET current_execution_id = GREATEST(i.current_execution_id, $2),
+    updated_at = $3,
+    custom_status = CASE WHEN $5 > 0 THEN $4 ELSE i.custom_status END,
+    custom_status_version = i.custom_status_version + $5
+WHERE i.instance_id = $1",
+    parameters: &[TEXT, INT8, TIMESTAMPTZ, TEXT, INT4],
+    planning: Planning::ByIndex,
+};
+
+/// Without a name and a version the instance is not created, only kept up to date.
+fn write_instance(
+    db: &Db,
+    instance: &[u8],
+    execution_id: Option<i64>,
+    now: Timestamptz,
+    metadata: &Metadata,
+) {
+    let changes = i32::from(metadata.changes_custom_status);
+    let custom_status = metadata.custom_status.as_ref();
+    match (&metadata.orchestration_name, &metadata.orchestration_version) {
+        (Some(name), Some(version)) => db.query(
+            &CREATE_INSTANCE,
+            &[
+                instance.into(),
+                execution_id.into(),
+                now.into(),
+                name.into(),
+                version.into(),
+                metadata.parent_instance_id.as_ref().into(),
+                custom_status.into(),
+                changes.into(),
+            ],
+        ),
+        _ => db.query(
+            &KEEP_INSTANCE,
+            &[instance.into(), execution_id.into(), now.into(), custom_status.into(), changes.into()],
+        ),
+    };
+}
+
+/// What the turn says nothing of stays as it is.
+static WRITE_EXECUTION: Statement = Statement {
+    text: "
 INSERT INTO {q}.executions AS e
   (instance_id, execution_id, status, output, started_at, completed_at,
    duroxide_version_major, duroxide_version_minor, duroxide_version_patch)
-SELECT $1, $2, coalesce(m.status, 'Running'), CASE WHEN m.status IS NOT NULL THEN m.output END, $3,
-       CASE WHEN m.status IN ('Completed', 'Failed') THEN $3 END,
-       (m.pinned->>'major')::integer, (m.pinned->>'minor')::integer, (m.pinned->>'patch')::integer
-FROM m
+VALUES ($1, $2, coalesce($4, 'Running'), $5, $3, $6, $8, $9, $10)
 ON CONFLICT (instance_id, execution_id) DO UPDATE
-SET status = CASE WHEN $4->>'status' IS NULL THEN e.status ELSE EXCLUDED.status END,
-    output = CASE WHEN $4->>'status' IS NULL THEN e.output ELSE EXCLUDED.output END,
-    completed_at = CASE WHEN $4->>'status' IS NULL THEN e.completed_at ELSE EXCLUDED.completed_at END,
-    duroxide_version_major = CASE WHEN ($4->>'pinned_duroxide_version' <> 'null') IS NOT TRUE
-                                  THEN e.duroxide_version_major ELSE EXCLUDED.duroxide_version_major END,
-    duroxide_version_minor = CASE WHEN ($4->>'pinned_duroxide_version' <> 'null') IS NOT TRUE
-                                  THEN e.duroxide_version_minor ELSE EXCLUDED.duroxide_version_minor END,
-    duroxide_version_patch = CASE WHEN ($4->>'pinned_duroxide_version' <> 'null') IS NOT TRUE
-                                  THEN e.duroxide_version_patch ELSE EXCLUDED.duroxide_version_patch END
-WHERE $4->>'status' IS NOT NULL OR $4->>'pinned_duroxide_version' <> 'null'",
-    parameters: &[TEXT, INT8, TIMESTAMPTZ, JSONB],
+SET status = coalesce($4, e.status),
+    output = CASE WHEN $4 IS NULL THEN e.output ELSE $5 END,
+    completed_at = CASE WHEN $4 IS NULL THEN e.completed_at ELSE $6 END,
+    duroxide_version_major = CASE WHEN $7 THEN $8 ELSE e.duroxide_version_major END,
+    duroxide_version_minor = CASE WHEN $7 THEN $9 ELSE e.duroxide_version_minor END,
+    duroxide_version_patch = CASE WHEN $7 THEN $10 ELSE e.duroxide_version_patch END
+WHERE $4 IS NOT NULL OR $7",
+    parameters: &[TEXT, INT8, TIMESTAMPTZ, TEXT, TEXT, TIMESTAMPTZ, BOOL, INT4, INT4, INT4],
     planning: Planning::ByIndex,
 };
+
+fn write_execution(
+    db: &Db,
+    instance: &[u8],
+    execution_id: Option<i64>,
+    now: Timestamptz,
+    metadata: &Metadata,
+) {
+    let output = metadata.output.as_ref().filter(|_| metadata.status.is_some());
+    let completed_at = metadata.has_status(&["Completed", "Failed"]).then_some(now);
+    let [major, minor, patch] = metadata.pinned_version;
+    db.query(
+        &WRITE_EXECUTION,
+        &[
+            instance.into(),
+            execution_id.into(),
+            now.into(),
+            metadata.status.as_ref().into(),
+            output.into(),
+            completed_at.into(),
+            metadata.is_pinned.into(),
+            major.into(),
+            minor.into(),
+            patch.into(),
+        ],
+    );
+}
 
 static APPEND_HISTORY: Statement = Statement {
     text: "

@@ -12,8 +12,9 @@ use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form, Refusal};
 use crate::pg::spi::{self, Rows, Value};
 use crate::pg::{encoding, lock_timeout, probe};
+use crate::queue::rounds::Look;
 use crate::queue::scan_start::{self, Place, Row, Scan, Statements};
-use crate::queue::turn_input::TurnInput;
+use crate::queue::turn_input::{Metadata, TurnInput};
 use crate::queue::{dead_letters, turn_input};
 use uuid::Uuid;
 
@@ -48,36 +49,53 @@ pub(crate) fn new_lock_token() -> String {
 
 /// Claims the first free instance in order of (visible_at, id) of its messages.
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance>> {
-    let memory = &db.memories().messages;
+    let memories = db.memories();
     let mut passed_over: Vec<Vec<u8>> = Vec::new();
-    for window in memory.tried.windows() {
+    let mut previous = None;
+    for look in memories.looks.of_a_claim() {
+        let is_repeated = previous.replace(look) == Some(look);
         let candidates = {
             let passed_over: Vec<&[u8]> = passed_over.iter().map(Vec::as_slice).collect();
-            let scan = CandidateScan { request, passed_over: &passed_over };
-            scan_start::candidates(&scan, db, &memory.scan, window, !passed_over.is_empty())?
+            let scan = CandidateScan { request, look, passed_over: &passed_over };
+            scan_start::candidates(&scan, db, &memories.messages, 1, is_repeated)?
         };
         if candidates.is_empty() {
             return Ok(None);
         }
-        for (instance_id, key) in candidates {
+        let mut rest = candidates.into_iter();
+        while let Some(Candidate { instance_id, key, is_key_held }) = rest.next() {
             pgrx::check_for_interrupts!();
-            if passed_over.contains(&instance_id) {
-                continue;
-            }
-            if key.try_lock() {
-                if let Some(claimed) = claim_under_key(db, request, &instance_id)? {
-                    memory.tried.note(passed_over.len() as i64 + 1);
-                    return Ok(Some(claimed));
+            let is_new = !passed_over.contains(&instance_id);
+            if is_key_held || is_new && key.try_lock() {
+                let claimed = if is_new { claim_under_key(db, request, &instance_id)? } else { None };
+                if claimed.is_some() {
+                    rest.filter(|other| other.is_key_held).for_each(|other| other.key.unlock());
+                    return Ok(claimed);
                 }
                 key.unlock();
             }
-            passed_over.push(instance_id);
+            if is_new {
+                passed_over.push(instance_id);
+            }
         }
+        memories.looks.others_met();
     }
     Ok(None)
 }
 
-/// What both ways to a candidate ask of the instance. The lock row is asked as well as the message: one that came
+/// The first unclaimed message, whosever its instance is: what can be told of that under its key is left for then.
+static HEAD: Statement = Statement {
+    text: "
+SELECT q.instance_id, pg_catalog.hashtext({key} || q.instance_id)::bigint, q.visible_at, q.id, NULL::bigint, false
+FROM {q}.orchestrator_queue q
+WHERE q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($2, $3)
+ORDER BY q.visible_at, q.id
+LIMIT 1",
+    parameters: &[TIMESTAMPTZ, TIMESTAMPTZ, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// What is asked of a candidate's instance. The lock row is asked as well as the message: one that came
 /// after the claim is itself unclaimed. A dispatcher that runs only some versions passes over instances
 /// that are pinned to others; versions are packed as bigint, so that one which integer arithmetic cannot
 /// pack does not make every fetch fail.
@@ -89,7 +107,6 @@ macro_rules! of_a_free_instance {
     () => {
         "(SELECT l.locked_until > $2 FROM {q}.instance_locks l
           WHERE l.instance_id = q.instance_id) IS NOT TRUE
-  AND q.instance_id <> ALL ($3)
   AND ($5 IS NULL OR coalesce(
         (SELECT (e.duroxide_version_major IS NULL
                  OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
@@ -103,22 +120,35 @@ macro_rules! of_a_free_instance {
 macro_rules! candidate {
     () => {
         "
-SELECT q.instance_id, pg_catalog.hashtext({key} || q.instance_id)::bigint, q.visible_at, q.id, q.locked_until
+SELECT q.instance_id, pg_catalog.hashtext({key} || q.instance_id)::bigint, q.visible_at, q.id, q.locked_until, false
 FROM {q}.orchestrator_queue q
-WHERE "
+WHERE q.instance_id <> ALL ($3) AND "
     };
 }
 
-/// Unclaimed messages. Those of the future are behind where it ends, live leases are not in its index.
+/// The first unclaimed message of a free instance, and the instance's key with it. Messages of the future are behind where
+/// it ends, live leases are not in its index.
+///
+/// Many sessions that claim at once pass over each other's instances here, so a key that is held is noticed before
+/// anything else is asked: taking it for the session and giving it back does that, with no effect that outlasts it,
+/// and only the key of the row that is returned stays taken, for the transaction. CASE and OFFSET 0 keep the planner from asking
+/// in another order, which would take keys of rows that are not returned.
 static READY: Statement = Statement {
     text: concat!(
-        candidate!(),
-        "q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($7, $8)
+        "
+SELECT q.instance_id, q.key, q.visible_at, q.id, NULL::bigint, true
+FROM (SELECT m.instance_id, pg_catalog.hashtext({key} || m.instance_id)::bigint AS key, m.visible_at, m.id
+      FROM {q}.orchestrator_queue m
+      WHERE m.lock_token IS NULL AND m.visible_at <= $1 AND (m.visible_at, m.id) >= ($7, $8)
+        AND m.instance_id <> ALL ($3)
+      ORDER BY m.visible_at, m.id
+      OFFSET 0) q
+WHERE CASE WHEN pg_catalog.pg_try_advisory_lock(q.key) THEN pg_catalog.pg_advisory_unlock(q.key)
   AND ",
         of_a_free_instance!(),
         "
-ORDER BY q.visible_at, q.id
-LIMIT $4"
+  AND pg_catalog.pg_try_advisory_xact_lock(q.key) END
+LIMIT 1"
     ),
     parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, TIMESTAMPTZ, INT8],
     planning: Planning::InIndexOrder,
@@ -185,10 +215,16 @@ static HIGHEST_ID: Statement = Statement {
 };
 
 /// An instance with something to claim. One with several messages may be found repeatedly.
-type Candidate = (Vec<u8>, Key);
+struct Candidate {
+    instance_id: Vec<u8>,
+    key: Key,
+    /// Whether the scan has taken the key.
+    is_key_held: bool,
+}
 
 struct CandidateScan<'r> {
     request: &'r Request,
+    look: Look,
     passed_over: &'r [&'r [u8]],
 }
 
@@ -204,6 +240,19 @@ impl Scan for CandidateScan<'_> {
             newer: &NEWER,
             highest_id: &HIGHEST_ID,
         }
+    }
+
+    fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d> {
+        match self.look {
+            Look::AtHead => {
+                db.query(&HEAD, &[visible_until(now_ms).into(), start.visible_at.into(), start.id.into()])
+            }
+            Look::PastOthers => scan_start::ready(self, db, now_ms, window, start),
+        }
+    }
+
+    fn passes_over_others(&self) -> bool {
+        self.look == Look::PastOthers
     }
 
     fn filter(&self) -> u64 {
@@ -230,9 +279,22 @@ impl Scan for CandidateScan<'_> {
         Some(Row {
             place: Place { visible_at: row.timestamptz(3)?, id: row.int8(4)? },
             lease_end_ms: row.int8(5),
-            candidate: (row.text(1)?.to_vec(), Key(row.int8(2)?)),
+            candidate: Candidate {
+                instance_id: row.text(1)?.to_vec(),
+                key: Key(row.int8(2)?),
+                is_key_held: row.bool(6)?,
+            },
         })
     }
+}
+
+/// Whether a dispatcher of these versions runs an execution of that one; none runs one whose version is not whole.
+fn runs(versions: Versions, pinned: &Metadata) -> bool {
+    let Some((least, greatest)) = versions else { return true };
+    let [Some(major), minor, patch] = pinned.duroxide_version else { return true };
+    let (Some(minor), Some(patch), Some(greatest)) = (minor, patch, greatest) else { return false };
+    let packed = i64::from(major) * 1_000_000 + i64::from(minor) * 1000 + i64::from(patch);
+    (least..=greatest).contains(&packed)
 }
 
 /// Locks what there is to claim. Counting apart from locking tells whether a row was skipped: a
@@ -243,18 +305,16 @@ impl Scan for CandidateScan<'_> {
 static LOCK_MESSAGES: Statement = Statement {
     text: "
 WITH v AS MATERIALIZED (
-  SELECT pg_catalog.count(*) AS messages, pg_catalog.sum(pg_catalog.octet_length(a.work_item)) AS bytes,
-         (SELECT l.locked_until FROM {q}.instance_locks l WHERE l.instance_id = $1) AS lease_end
+  SELECT pg_catalog.count(*) AS messages, pg_catalog.sum(pg_catalog.octet_length(a.work_item)) AS bytes
   FROM {q}.orchestrator_queue a
   WHERE a.instance_id = $1 AND (a.visible_at <= $2) IS TRUE
     AND (a.lock_token IS NULL OR a.locked_until <= $3)
 )
 SELECT q.id, CASE WHEN v.bytes <= $4 THEN q.work_item END, pg_catalog.octet_length(q.work_item)::bigint,
-       v.messages, v.lease_end
+       v.messages
 FROM {q}.orchestrator_queue q, v
 WHERE q.instance_id = $1 AND (q.visible_at <= $2) IS TRUE
   AND (q.lock_token IS NULL OR q.locked_until <= $3)
-  AND (v.lease_end > $3) IS NOT TRUE
 FOR UPDATE OF q SKIP LOCKED",
     parameters: &[TEXT, TIMESTAMPTZ, INT8, INT8],
     planning: Planning::ByIndex,
@@ -312,7 +372,12 @@ RETURNING q.attempt_count",
 /// not keep to the key is in the way, or this client cannot be sent what it says; nothing was
 /// written then.
 fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Option<ClaimedInstance>> {
+    let metadata = turn_input::metadata(db, instance_id);
     let now_ms = request.clock.now_ms()?;
+    let is_leased = metadata.lease_end_ms.is_some_and(|end_ms| end_ms > now_ms);
+    if is_leased || !runs(request.versions, &metadata) {
+        return Ok(None);
+    }
     let locked = db.query(
         &LOCK_MESSAGES,
         &[instance_id.into(), visible_until(now_ms).into(), now_ms.into(), MAX_MESSAGE_BYTES.into()],
@@ -321,7 +386,7 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
     if first.int8(4) != Some(locked.len() as i64) {
         return Ok(None);
     }
-    let has_lock_row = first.int8(5).is_some();
+    let has_lock_row = metadata.lease_end_ms.is_some();
     let too_many = first.text(2).is_none();
     let read = too_many.then(|| db.query(&READ_MESSAGES, &[ids_that_fit(&locked).as_slice().into()]));
 
@@ -349,7 +414,7 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
         instance_id: instance_id.to_vec(),
         lock_token,
         attempt_count,
-        input: turn_input::load(db, instance_id, &texts)?,
+        input: turn_input::load(db, instance_id, metadata, &texts)?,
     }))
 }
 

@@ -65,11 +65,12 @@ struct Candidate {
 
 /// Claims the first free work item in order of (visible_at, id).
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem>> {
-    let memory = &db.memories().work_items;
+    let memories = db.memories();
     let mut passed_over: Vec<i64> = Vec::new();
-    for window in memory.tried.windows() {
+    for window in memories.tried.windows() {
         let scan = CandidateScan { request, passed_over: &passed_over };
-        let candidates = scan_start::candidates(&scan, db, &memory.scan, window, !passed_over.is_empty())?;
+        let candidates =
+            scan_start::candidates(&scan, db, &memories.work_items, window, !passed_over.is_empty())?;
         if candidates.is_empty() {
             return Ok(None);
         }
@@ -88,7 +89,7 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem
             };
             if let Some((id, claimed)) = claimed {
                 let tried = ids.iter().take_while(|&&tried| tried != id).count() + 1;
-                memory.tried.note((passed_over.len() + tried) as i64);
+                memories.tried.note((passed_over.len() + tried) as i64);
                 return Ok(Some(claimed));
             }
             passed_over.extend(ids);

@@ -124,7 +124,7 @@ pub(crate) fn abandon(
     if released.len() == 0 {
         return Err(Error::InvalidLockToken);
     }
-    db.memories().messages.scan.forget();
+    db.memories().messages.forget();
     Ok(leased.instance_id)
 }
 

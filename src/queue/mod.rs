@@ -14,6 +14,7 @@ pub(crate) mod inspect;
 pub(crate) mod instance_lease;
 pub(crate) mod kv;
 pub(crate) mod metrics;
+pub(crate) mod named_by;
 pub(crate) mod pruning;
 pub(crate) mod rounds;
 pub(crate) mod scan_start;
@@ -25,13 +26,8 @@ pub(crate) mod work_item_lease;
 /// finds the same.
 #[derive(Default)]
 pub(crate) struct Memories {
-    pub(crate) messages: ClaimMemory,
-    pub(crate) work_items: ClaimMemory,
-}
-
-/// What it remembers of one table.
-#[derive(Default)]
-pub(crate) struct ClaimMemory {
-    pub(crate) scan: scan_start::Remembered,
+    pub(crate) messages: scan_start::Remembered,
+    pub(crate) looks: rounds::Looks,
+    pub(crate) work_items: scan_start::Remembered,
     pub(crate) tried: rounds::Tried,
 }

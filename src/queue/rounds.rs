@@ -1,8 +1,9 @@
-//! How long a claim looks: a bounded number of rounds, over windows that grow.
+//! How long a claim looks, and how: a bounded number of rounds.
 //!
-//! A round reads a window of candidates in one query, so that many dispatchers that start at once do
-//! not pay a query for each candidate that the others hold. Reading far ahead costs where the first
-//! candidate is free, which it mostly is: so the first window is as large as the last claim needed.
+//! The first in line is mostly free, and a look at it alone costs least. Where it is not, many
+//! dispatchers that start at once must not each pay a query for each candidate that the others hold: an
+//! instance is then looked for by a query that passes over whatever is not free, and a work item in a
+//! window of candidates that grows.
 
 use std::cell::Cell;
 
@@ -11,6 +12,37 @@ const MAX_ROUNDS: usize = 50;
 const SECOND_WINDOW: i64 = 8;
 const MAX_FIRST_WINDOW: i64 = 64;
 const MAX_WINDOW: i64 = 256;
+
+/// How a claim of an instance looks for a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// At the first in line, free or not.
+    AtHead,
+    /// At the first one that is free.
+    PastOthers,
+}
+
+/// Claims of a backend that pass over others at once after one that met others at the head.
+const CLAIMS_PAST_OTHERS: u32 = 16;
+
+/// How many of the backend's next claims pass over others at once.
+#[derive(Default)]
+pub(crate) struct Looks(Cell<u32>);
+
+impl Looks {
+    /// The looks of one claim, one a round.
+    pub(crate) fn of_a_claim(&self) -> impl Iterator<Item = Look> + use<> {
+        let past_others = self.0.get();
+        self.0.set(past_others.saturating_sub(1));
+        let first = if past_others > 0 { Look::PastOthers } else { Look::AtHead };
+        core::iter::once(first).chain(core::iter::repeat(Look::PastOthers)).take(MAX_ROUNDS)
+    }
+
+    /// Notes that the first in line was not free.
+    pub(crate) fn others_met(&self) {
+        self.0.set(CLAIMS_PAST_OTHERS);
+    }
+}
 
 /// How many candidates the last successful claim of this backend tried.
 pub(crate) struct Tried(Cell<i64>);
@@ -38,7 +70,30 @@ impl Tried {
 
 #[cfg(test)]
 mod tests {
-    use super::Tried;
+    use super::{Look, Looks, Tried};
+
+    fn looks(memory: &Looks) -> Vec<Look> {
+        memory.of_a_claim().collect()
+    }
+
+    #[test]
+    fn the_head_is_looked_at_first_and_rounds_end() {
+        let looks = looks(&Looks::default());
+
+        assert_eq!(looks[..3], [Look::AtHead, Look::PastOthers, Look::PastOthers]);
+        assert_eq!(looks.len(), 50);
+    }
+
+    #[test]
+    fn a_claim_that_met_others_is_followed_by_some_that_pass_over_them_at_once() {
+        let memory = Looks::default();
+        memory.others_met();
+
+        for claim in 1..=16 {
+            assert_eq!(looks(&memory)[0], Look::PastOthers, "claim {claim}");
+        }
+        assert_eq!(looks(&memory)[0], Look::AtHead);
+    }
 
     fn windows(tried: i64) -> Vec<i64> {
         let memory = Tried::default();

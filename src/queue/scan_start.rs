@@ -3,12 +3,14 @@
 //! Thousands of messages that wait for one leased instance, or rows that are dead, but not yet
 //! vacuumed away or still seen by an old snapshot elsewhere, lie at the heads of the indexes, and no
 //! index can skip them. A backend that had to walk over them remembers where the first candidates
-//! were, and starts there for a while.
+//! were, or that there were none, and starts there for a while.
 //!
-//! While the way is short, which it is unless something is out of the ordinary, nothing is
-//! remembered and the order of the claim is exact. Otherwise older work that appears is still found
-//! at once if it was enqueued since; if it was given back by another session, when the memory ends,
-//! after ten times what the walk took; and whenever the scan from the remembered place finds nothing.
+//! While the way is as short as in a queue that is at rest, nothing is remembered and the order of the claim is
+//! exact. Behind what a busy one leaves at its head a place is remembered for a moment: so long can older work
+//! that appears be passed over for newer. After a long walk a place is remembered ten times as long as the walk took;
+//! older work is still found at once then if it was enqueued since, and if it was given back by another session,
+//! when the memory ends. And whenever the scan from a remembered place finds nothing, though there was something,
+//! the next begins at the head.
 
 use crate::clock::visible_until;
 use crate::db::{Db, Statement};
@@ -18,13 +20,17 @@ use crate::pg::spi::{self, Rows, Value};
 use crate::pg::values::Timestamptz;
 use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Blocks that a short walk may touch, beside those that its candidates need. Blocks and not time, so
-/// that a machine under load remembers no more than an idle one.
-const SHORT_WALK_BLOCKS: u64 = 300;
+/// Blocks that a walk touches at most which is not remembered, beside those that its candidates need. Blocks and
+/// not time, so that a machine under load remembers no more than an idle one.
+const SHORT_WALK_BLOCKS: u64 = 16;
+/// Blocks that a walk touches at least which is remembered for longer than a moment.
+const LONG_WALK_BLOCKS: u64 = 300;
 const BLOCKS_PER_CANDIDATE: u64 = 8;
-/// How many times as long as the walk it is remembered: a tenth of the time goes into walking.
+/// How long the place is remembered where a walk that was not long ended.
+const MOMENT: Duration = Duration::from_millis(20);
+/// How many times as long as a long walk it is remembered: a tenth of the time goes into walking.
 const REMEMBERED_FOR: u32 = 10;
 
 /// The place of a row in the order of the claim.
@@ -56,9 +62,18 @@ struct Memory {
     /// Which rows were asked for: what one dispatcher may not take, another may.
     filter: u64,
     until: Instant,
+    /// Whether there were none.
+    is_empty: bool,
+    /// After a long walk.
+    newer: Option<Newer>,
+}
+
+/// What it takes to find newer rows before the remembered place.
+#[derive(Clone, Copy, Debug)]
+struct Newer {
     /// The highest id when the place was noted: a row with a higher one is newer, wherever it lies.
     known_id: i64,
-    /// When to look for newer rows again: a tenth of the time goes into that at most, too.
+    /// When to look for them again: a tenth of the time goes into that at most, too, while there is other work.
     look_at: Instant,
 }
 
@@ -155,17 +170,37 @@ pub(crate) trait Scan {
 
     fn statements(&self) -> Statements;
 
+    /// Whether the scan passes over rows that are free as soon as another session ends its transaction: that it finds
+    /// nothing means little then.
+    fn passes_over_others(&self) -> bool {
+        false
+    }
+
     /// See [`filter`].
     fn filter(&self) -> u64;
 
     /// The caller's time, now.
     fn now_ms(&self) -> Result<i64>;
 
+    /// Unclaimed rows from a place on.
+    fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d>
+    where
+        Self: Sized,
+    {
+        ready(self, db, now_ms, window, start)
+    }
+
     /// What the statements that find rows begin with.
     fn arguments(&self, now_ms: i64, window: i64) -> Vec<Value<'_>>;
 
     /// One row of theirs.
     fn row(&self, row: &spi::Row<'_>) -> Option<Row<Self::Candidate>>;
+}
+
+/// Unclaimed rows from a place on, by the scan's own statement for them.
+pub(crate) fn ready<'d, S: Scan>(scan: &S, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d> {
+    let own = [start.visible_at.into(), start.id.into()];
+    db.query(scan.statements().ready, &[scan.arguments(now_ms, window).as_slice(), &own].concat())
 }
 
 fn is_any<S: Scan>(scan: &S, db: &Db) -> Result<bool> {
@@ -178,22 +213,24 @@ fn is_any<S: Scan>(scan: &S, db: &Db) -> Result<bool> {
 fn scan_from<S: Scan>(scan: &S, db: &Db, start: &Start, window: i64) -> Result<Found<S::Candidate>> {
     let statements = scan.statements();
     let now_ms = scan.now_ms()?;
-    let rows = |statement, own: &[Value<'_>]| {
-        let arguments = [scan.arguments(now_ms, window).as_slice(), own].concat();
-        rows_of(scan, &db.query(statement, &arguments))
-    };
     let mut found = Found::nothing_until(now_ms);
     if db.query(statements.any_expired, &[now_ms.into(), start.lease_end_ms.into()]).len() > 0 {
-        found.add_expired(rows(statements.expired, &[start.lease_end_ms.into()]));
+        let arguments = [scan.arguments(now_ms, window).as_slice(), &[start.lease_end_ms.into()]].concat();
+        found.add_expired(rows_of(scan, &db.query(statements.expired, &arguments)));
     }
-    found.add_ready(rows(statements.ready, &[start.ready.visible_at.into(), start.ready.id.into()]));
+    found.add_ready(rows_of(scan, &scan.ready(db, now_ms, window, start.ready)));
     Ok(found)
 }
 
 /// Candidates that are newer than their place before the memory's says.
-fn newer<S: Scan>(scan: &S, db: &Db, memory: &Memory, window: i64) -> Result<Vec<Row<S::Candidate>>> {
-    let Place { visible_at, id } = memory.start.ready;
-    let own = [visible_at.into(), id.into(), memory.known_id.into()];
+fn newer<S: Scan>(
+    scan: &S,
+    db: &Db,
+    before: Place,
+    known_id: i64,
+    window: i64,
+) -> Result<Vec<Row<S::Candidate>>> {
+    let own = [before.visible_at.into(), before.id.into(), known_id.into()];
     let arguments = [scan.arguments(scan.now_ms()?, window).as_slice(), &own].concat();
     Ok(rows_of(scan, &db.query(scan.statements().newer, &arguments)))
 }
@@ -218,29 +255,37 @@ pub(crate) fn candidates<S: Scan>(
     let filter = scan.filter();
     if let Some(memory) = remembered.place_for(filter) {
         let rows = from_memory(scan, db, remembered, memory, window)?;
-        if !rows.is_empty() {
+        if memory.is_empty || !rows.is_empty() {
             return Ok(in_order(rows));
         }
     }
-    // Who found nothing last time mostly finds nothing again: an idle fleet polls all day.
-    if remembered.is_idle.get() && !is_any(scan, db)? {
-        return Ok(Vec::new());
-    }
     let began = Instant::now();
     let touched_before = buffers::touched();
-    let found = scan_from(scan, db, &Start::HEAD, window)?;
+    // Who found nothing last time mostly finds nothing again: an idle fleet polls all day.
+    let found = if remembered.is_idle.get() && !is_any(scan, db)? {
+        Found::nothing_until(scan.now_ms()?)
+    } else {
+        scan_from(scan, db, &Start::HEAD, window)?
+    };
     let touched = buffers::touched() - touched_before;
-    let short = SHORT_WALK_BLOCKS + BLOCKS_PER_CANDIDATE * found.rows.len() as u64;
-    let is_long = remembered.is_warm.replace(true) && touched > short;
+    let is_warm = remembered.is_warm.replace(true);
     if !is_repeated {
-        remembered.is_idle.set(found.rows.is_empty());
-        remembered.place.set((is_long && !found.rows.is_empty()).then(|| Memory {
-            start: found.start,
-            filter,
-            until: Instant::now() + began.elapsed() * REMEMBERED_FOR,
-            known_id: highest_id(scan, db).unwrap_or(i64::MAX),
-            look_at: began,
-        }));
+        let is_empty = found.rows.is_empty();
+        let means_little = is_empty && scan.passes_over_others();
+        let beside = touched.saturating_sub(BLOCKS_PER_CANDIDATE * found.rows.len() as u64);
+        let memory = |until, newer| Memory { start: found.start, filter, until, is_empty, newer };
+        remembered.is_idle.set(is_empty && !means_little);
+        remembered.place.set(if !is_warm || means_little {
+            None
+        } else if beside > LONG_WALK_BLOCKS {
+            let known_id = highest_id(scan, db).unwrap_or(i64::MAX);
+            let until = Instant::now() + began.elapsed() * REMEMBERED_FOR;
+            Some(memory(until, Some(Newer { known_id, look_at: began })))
+        } else if beside > SHORT_WALK_BLOCKS && !is_empty {
+            Some(memory(began + MOMENT, None))
+        } else {
+            None
+        });
     }
     Ok(in_order(found.rows))
 }
@@ -254,10 +299,12 @@ fn from_memory<S: Scan>(
 ) -> Result<Vec<Row<S::Candidate>>> {
     let mut rows = scan_from(scan, db, &memory.start, window)?.rows;
     let began = Instant::now();
-    if memory.look_at <= began {
-        rows.extend(newer(scan, db, &memory, window)?);
+    if let Some(Newer { known_id, look_at }) = memory.newer
+        && (look_at <= began || rows.is_empty())
+    {
+        rows.extend(newer(scan, db, memory.start.ready, known_id, window)?);
         let look_at = Instant::now() + began.elapsed() * REMEMBERED_FOR;
-        remembered.place.set(Some(Memory { look_at, ..memory }));
+        remembered.place.set(Some(Memory { newer: Some(Newer { known_id, look_at }), ..memory }));
     }
     Ok(rows)
 }

@@ -6,6 +6,7 @@ use crate::pg::encoding;
 use crate::pg::json::{self, Unfit};
 use crate::pg::spi::Rows;
 use crate::pg::values::JsonbBuf;
+use crate::queue::named_by::{Named, named_by};
 
 /// The input of one turn.
 #[derive(Debug)]
@@ -18,42 +19,74 @@ pub(crate) struct TurnInput {
     pub(crate) kv_snapshot: JsonbBuf,
 }
 
-/// Loads the input of a turn whose messages, each one JSON value, are `messages` in order.
-pub(crate) fn load(db: &Db, instance_id: &[u8], messages: &[&[u8]]) -> Result<TurnInput> {
-    let messages = match json::array_of(messages) {
-        Ok(array) => array,
-        Err(unfit) => explanation("messages", &unfit, None)?,
-    };
-    let rows = db.query(&METADATA, &[instance_id.into()]);
-    match rows.first() {
-        Some(row) => {
-            let has_kv = row.bool(4) == Some(true);
-            let kv_snapshot = if has_kv { kv_snapshot(db, instance_id) } else { JsonbBuf::empty_object() };
-            let execution_id = row.int8(3).unwrap_or(1);
-            let events = db.query(&HISTORY, &[instance_id.into(), execution_id.into()]);
-            let (history, kv_snapshot) = history(&events, kv_snapshot)?;
-            Ok(TurnInput {
-                orchestration_name: row.text(1).unwrap_or(b"Unknown").to_vec(),
-                orchestration_version: row.text(2).unwrap_or(b"unknown").to_vec(),
-                execution_id,
-                history,
-                messages,
-                kv_snapshot,
-            })
-        }
-        None => without_metadata(db, instance_id, messages),
-    }
+/// What the queue knows of an instance before it looks at its messages and events.
+pub(crate) struct Metadata {
+    /// That of its row; `None` for an instance that has none yet.
+    row: Option<InstanceRow>,
+    has_kv: bool,
+    /// When its lease ends or has ended, in milliseconds of the callers' epoch.
+    pub(crate) lease_end_ms: Option<i64>,
+    /// Major, minor and patch number of the duroxide that its execution is pinned to.
+    pub(crate) duroxide_version: [Option<i32>; 3],
+}
+
+struct InstanceRow {
+    orchestration_name: Vec<u8>,
+    orchestration_version: Vec<u8>,
+    execution_id: i64,
 }
 
 static METADATA: Statement = Statement {
     text: "
 SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id,
-       EXISTS (SELECT FROM {q}.kv_store k WHERE k.instance_id = $1)
-FROM {q}.instances i
-WHERE i.instance_id = $1",
+       EXISTS (SELECT FROM {q}.kv_store k WHERE k.instance_id = $1),
+       (SELECT l.locked_until FROM {q}.instance_locks l WHERE l.instance_id = $1),
+       e.duroxide_version_major, e.duroxide_version_minor, e.duroxide_version_patch
+FROM (SELECT) one
+LEFT JOIN {q}.instances i ON i.instance_id = $1
+LEFT JOIN {q}.executions e ON e.instance_id = $1 AND e.execution_id = i.current_execution_id",
     parameters: &[TEXT],
     planning: Planning::ByIndex,
 };
+
+/// Reads the metadata of an instance.
+pub(crate) fn metadata(db: &Db, instance_id: &[u8]) -> Metadata {
+    let rows = db.query(&METADATA, &[instance_id.into()]);
+    let row = rows.first().expect("outer joins keep the one row");
+    Metadata {
+        row: row.int8(3).map(|execution_id| InstanceRow {
+            orchestration_name: row.text(1).unwrap_or(b"Unknown").to_vec(),
+            orchestration_version: row.text(2).unwrap_or(b"unknown").to_vec(),
+            execution_id,
+        }),
+        has_kv: row.bool(4) == Some(true),
+        lease_end_ms: row.int8(5),
+        duroxide_version: [6, 7, 8].map(|column| row.int4(column)),
+    }
+}
+
+/// Loads the input of a turn whose messages, each one JSON value, are `messages` in order.
+pub(crate) fn load(db: &Db, instance_id: &[u8], metadata: Metadata, messages: &[&[u8]]) -> Result<TurnInput> {
+    let array = match json::array_of(messages) {
+        Ok(array) => array,
+        Err(unfit) => explanation("messages", &unfit, None)?,
+    };
+    let kv_snapshot = if metadata.has_kv { kv_snapshot(db, instance_id) } else { JsonbBuf::empty_object() };
+    let Some(row) = metadata.row else {
+        let first = messages.first().copied().unwrap_or_default();
+        return without_metadata(db, instance_id, array, first, kv_snapshot);
+    };
+    let events = db.query(&HISTORY, &[instance_id.into(), row.execution_id.into()]);
+    let (history, kv_snapshot) = history(&events, kv_snapshot)?;
+    Ok(TurnInput {
+        orchestration_name: row.orchestration_name,
+        orchestration_version: row.orchestration_version,
+        execution_id: row.execution_id,
+        history,
+        messages: array,
+        kv_snapshot,
+    })
+}
 
 static HISTORY: Statement = Statement {
     text: "
@@ -161,40 +194,16 @@ fn explanation(what: &str, unfit: &Unfit, event: Option<Event>) -> Result<JsonbB
     Ok(json::of_text(&text))
 }
 
-/// An instance without a row of its own is told by its first event, else by its first message.
-static NAMED_BY: Statement = Statement {
-    text: "
-SELECT coalesce(CASE n.source WHEN 'history' THEN h->>'name'
-                          WHEN 'nothing' THEN NULL
-                          ELSE m->>'orchestration' END, 'Unknown'),
-       coalesce(CASE n.source WHEN 'history' THEN h->>'version'
-                          WHEN 'nothing' THEN NULL
-                          ELSE m->>'version' END, 'unknown'),
-       CASE WHEN n.source <> 'start' OR m->>'execution_id' !~ '^-?[0-9]{1,19}$' THEN 1
-            WHEN (m->>'execution_id')::numeric BETWEEN -9223372036854775808 AND 9223372036854775807
-            THEN coalesce((m->>'execution_id')::bigint, 1)
-            ELSE 1 END
-FROM (SELECT CASE WHEN $1->0 ? 'OrchestrationStarted' THEN 'history'
-                  WHEN $2->0 ? 'StartOrchestration' THEN 'start'
-                  WHEN $2->0 ? 'ContinueAsNew' THEN 'continue'
-                  ELSE 'nothing' END AS source,
-             $1->0->'OrchestrationStarted' AS h,
-             coalesce($2->0->'StartOrchestration', $2->0->'ContinueAsNew') AS m) n",
-    parameters: &[JSONB, JSONB],
-    planning: Planning::ByIndex,
-};
-
-fn without_metadata(db: &Db, instance_id: &[u8], messages: JsonbBuf) -> Result<TurnInput> {
+fn without_metadata(
+    db: &Db,
+    instance_id: &[u8],
+    messages: JsonbBuf,
+    first_message: &[u8],
+    kv_snapshot: JsonbBuf,
+) -> Result<TurnInput> {
     let events = db.query(&HISTORY_OF_ALL_EXECUTIONS, &[instance_id.into()]);
-    let (history, kv_snapshot) = history(&events, kv_snapshot(db, instance_id))?;
-    let rows = db.query(&NAMED_BY, &[(&history).into(), (&messages).into()]);
-    let row = rows.first().expect("a query without FROM returns one row");
-    Ok(TurnInput {
-        orchestration_name: row.text(1).unwrap_or_default().to_vec(),
-        orchestration_version: row.text(2).unwrap_or_default().to_vec(),
-        execution_id: row.int8(3).unwrap_or(1),
-        history,
-        messages,
-        kv_snapshot,
-    })
+    let (history, kv_snapshot) = history(&events, kv_snapshot)?;
+    let Named { orchestration_name, orchestration_version, execution_id } =
+        named_by(db, &history, events.len() > 0, &messages, first_message);
+    Ok(TurnInput { orchestration_name, orchestration_version, execution_id, history, messages, kv_snapshot })
 }
