@@ -209,7 +209,12 @@ LIMIT $4"
 };
 
 static HIGHEST_ID: Statement = Statement {
-    text: "SELECT pg_catalog.max(q.id) FROM {q}.orchestrator_queue q",
+    text: "
+SELECT coalesce((SELECT pg_catalog.max(q.id) FROM {q}.orchestrator_queue q),
+                CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'USAGE')
+                     THEN pg_catalog.pg_sequence_last_value(s.name::regclass) END)
+FROM (SELECT pg_catalog.pg_get_serial_sequence(pg_catalog.quote_ident({name}) || '.orchestrator_queue', 'id') AS name
+      OFFSET 0) s",
     parameters: &[],
     planning: Planning::ByIndex,
 };

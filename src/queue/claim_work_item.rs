@@ -194,7 +194,12 @@ LIMIT $4"
 };
 
 static HIGHEST_ID: Statement = Statement {
-    text: "SELECT pg_catalog.max(w.id) FROM {q}.worker_queue w",
+    text: "
+SELECT coalesce((SELECT pg_catalog.max(w.id) FROM {q}.worker_queue w),
+                CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'USAGE')
+                     THEN pg_catalog.pg_sequence_last_value(s.name::regclass) END)
+FROM (SELECT pg_catalog.pg_get_serial_sequence(pg_catalog.quote_ident({name}) || '.worker_queue', 'id') AS name
+      OFFSET 0) s",
     parameters: &[],
     planning: Planning::ByIndex,
 };

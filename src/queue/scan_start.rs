@@ -28,6 +28,9 @@ const SHORT_WALK_BLOCKS: u64 = 16;
 /// Blocks that a walk touches at least which is remembered for longer than a moment.
 const LONG_WALK_BLOCKS: u64 = 300;
 const BLOCKS_PER_CANDIDATE: u64 = 8;
+/// Rows that may come to be while a long walk lasts, or have an id by then and are not committed. More than that are found when the
+/// memory ends.
+const ROWS_MEANWHILE: i64 = 100;
 /// How long the place is remembered where a walk that was not long ended.
 const MOMENT: Duration = Duration::from_millis(20);
 /// How many times as long as a long walk it is remembered: a tenth of the time goes into walking.
@@ -71,7 +74,8 @@ struct Memory {
 /// What it takes to find newer rows before the remembered place.
 #[derive(Clone, Copy, Debug)]
 struct Newer {
-    /// The highest id when the place was noted: a row with a higher one is newer, wherever it lies.
+    /// A row with a higher id is newer than the walk, wherever it lies: the highest when that ended, less those that may
+    /// have come meanwhile.
     known_id: i64,
     /// When to look for them again: a tenth of the time goes into that at most, too, while there is other work.
     look_at: Instant,
@@ -160,7 +164,7 @@ pub(crate) struct Statements {
     pub(crate) ready: &'static Statement,
     /// Unclaimed rows before a place with a higher id than a known one; own parameters: place and id.
     pub(crate) newer: &'static Statement,
-    /// The highest id that there is.
+    /// The highest id that there is, or was if there is none.
     pub(crate) highest_id: &'static Statement,
 }
 
@@ -278,9 +282,10 @@ pub(crate) fn candidates<S: Scan>(
         remembered.place.set(if !is_warm || means_little {
             None
         } else if beside > LONG_WALK_BLOCKS {
-            let known_id = highest_id(scan, db).unwrap_or(i64::MAX);
-            let until = Instant::now() + began.elapsed() * REMEMBERED_FOR;
-            Some(memory(until, Some(Newer { known_id, look_at: began })))
+            highest_id(scan, db).map(|id| {
+                let newer = Newer { known_id: id.saturating_sub(ROWS_MEANWHILE), look_at: began };
+                memory(Instant::now() + began.elapsed() * REMEMBERED_FOR, Some(newer))
+            })
         } else if beside > SHORT_WALK_BLOCKS && !is_empty {
             Some(memory(began + MOMENT, None))
         } else {

@@ -243,6 +243,65 @@ async fn dispatchers_that_start_at_once_all_get_an_instance_in_their_first_call(
     }
 }
 
+/// A scan that took keys of rows which it does not return would keep others from them, and fill the lock table.
+#[tokio::test]
+async fn a_fetch_takes_the_key_of_what_it_claims_and_no_other() {
+    const INSTANCES: i64 = 5_000;
+    const HELD: i64 = 20;
+    let queue = Queue::created().await;
+    let mut competitor = queue.connect().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut competitor,
+        &format!(
+            "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
+             SELECT 'i' || i, '1', 'epoch'::timestamptz + i * interval '1 ms', 'epoch' \
+             FROM generate_series(1, {INSTANCES}) i; \
+             INSERT INTO instance_locks SELECT 'i' || {HELD} + 1, 't', 9000000000000000, 0"
+        ),
+    )
+    .await;
+    // The second time no index gives the order: whatever the plan is, the first free row is looked for one by one.
+    for change in ["SELECT 1", "DROP INDEX orchestrator_queue_ready_idx"] {
+        must(&mut competitor, change).await;
+        must(
+            &mut competitor,
+            &format!(
+                "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}.i' || i)::bigint) FROM generate_series(1, {HELD}) i",
+                queue.schema()
+            ),
+        )
+        .await;
+        must(&mut session, "BEGIN").await;
+        let turn = dispatcher::fetch(&mut session, now_ms(), LEASE_MS).await.expect("fetch");
+        assert_eq!(turn.expect("free instances").instance, format!("i{}", HELD + 2), "{change}");
+        let keys = "SELECT string_agg(((classid::bigint << 32) | objid::bigint = hashtext(current_schema() || '.i22')::bigint)::text, ' ') \
+                    FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+        assert_eq!(dispatcher::text(&mut session, keys).await, "true", "{change}");
+        must(&mut session, "ROLLBACK").await;
+        must(&mut competitor, "ROLLBACK").await;
+    }
+
+    must(&mut session, &format!("DELETE FROM orchestrator_queue WHERE instance_id <> ALL (ARRAY(SELECT 'i' || i FROM generate_series(1, {HELD} + 1) i))")).await;
+    must(
+        &mut competitor,
+        &format!(
+            "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}.i' || i)::bigint) FROM generate_series(1, {HELD}) i",
+            queue.schema()
+        ),
+    )
+    .await;
+    must(&mut session, "BEGIN").await;
+    for _ in 0..3 {
+        assert_eq!(dispatcher::fetch(&mut session, now_ms(), LEASE_MS).await.expect("fetch"), None);
+    }
+    let keys = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+    assert_eq!(dispatcher::number(&mut session, keys).await, 0, "a fetch that finds nothing keeps nothing");
+    must(&mut session, "COMMIT").await;
+    must(&mut competitor, "ROLLBACK").await;
+    queue.remove().await;
+}
+
 /// Choices that are the same in each run.
 struct Dice(u64);
 

@@ -56,6 +56,31 @@ async fn pages(session: &mut PgConnection, when: &str) -> [i64; 2] {
     })
 }
 
+/// Pages that polls of an empty queue look at; and what another session enqueues, older than all that is dead, the next
+/// one finds.
+async fn pages_of_polls(session: &mut PgConnection, another: &mut PgConnection, when: &str) -> [i64; 2] {
+    let polls = [
+        "SELECT coalesce(max(out_instance_id), 'none') FROM fetch_orchestration_item(1000, 60000)",
+        "SELECT coalesce(max(out_work_item), 'none') FROM fetch_work_item(1000, 60000, 'w', 60000)",
+    ];
+    let mut pages = [Vec::new(), Vec::new()];
+    for _ in 0..LOOKS {
+        for (poll, seen) in polls.iter().zip(&mut pages) {
+            seen.push(Cost::of(session, poll, "none").await.pages);
+        }
+    }
+    must(another, "SELECT enqueue_orchestrator_work('late', '1', 'epoch'), enqueue_worker_work('\"late\"', 0, p_session_id => 'late')").await;
+    for (poll, late) in polls.iter().zip(["late", "\"late\""]) {
+        Cost::of(session, poll, late).await;
+    }
+    must(another, "DELETE FROM orchestrator_queue; DELETE FROM worker_queue").await;
+    pages.map(|mut seen| {
+        println!("{when}: polls: {seen:?}");
+        seen.sort_unstable();
+        seen[LOOKS / 2]
+    })
+}
+
 async fn vacuum(session: &mut PgConnection) {
     for table in ["orchestrator_queue", "worker_queue", "instance_locks", "sessions"] {
         must(session, &format!("VACUUM {table}")).await;
@@ -66,6 +91,7 @@ async fn vacuum(session: &mut PgConnection) {
 struct Held {
     at_first: [i64; 2],
     held: [i64; 2],
+    polls: [i64; 2],
     by_another: [i64; 2],
     back: [i64; 2],
 }
@@ -109,6 +135,7 @@ async fn under_a_snapshot(kind: Kind, count: usize) -> Held {
     turns(&mut session, count).await;
     let held = pages(&mut session, &format!("{kind:?}, after {count} turns")).await;
     let mut another = on_queue(&database).await;
+    let polls = pages_of_polls(&mut session, &mut another, &format!("{kind:?}, the queue empty")).await;
     let by_another = pages(&mut another, &format!("{kind:?}, the same by a new session")).await;
 
     must(&mut holder, "COMMIT").await;
@@ -116,11 +143,11 @@ async fn under_a_snapshot(kind: Kind, count: usize) -> Held {
     let back = pages(&mut session, &format!("{kind:?}, when the snapshot is gone")).await;
     println!(
         "figure: pages of a fetch of an instance and of a work item, {kind:?}: {at_first:?}, after {count} turns \
-         under a held snapshot {held:?} (by a new session {by_another:?}), when it is gone and vacuumed {back:?}"
+         under a held snapshot {held:?} (by a new session {by_another:?}; polls of the empty queue {polls:?}), when it is gone and vacuumed {back:?}"
     );
     drop((session, holder, another));
     database.remove().await;
-    Held { at_first, held, by_another, back }
+    Held { at_first, held, polls, by_another, back }
 }
 
 /// Holds our functions against duroxide-pg's, after the same turns under the same snapshot.
@@ -128,7 +155,9 @@ async fn assert_flat(kind: Kind) {
     let count = turns_to_take();
     let dead_rows = count as i64;
     let reference = under_a_snapshot(Kind::Reference, count).await;
-    assert!(reference.held[0] - reference.at_first[0] > dead_rows / 2, "the reference does not suffer");
+    for (pages, what) in [(reference.held, "a fetch"), (reference.polls, "a poll")] {
+        assert!(pages[0] - reference.at_first[0] > dead_rows / 2, "{what} of the reference does not suffer");
+    }
 
     let ours = under_a_snapshot(kind, count).await;
     for (what, fetch) in ["instance", "work item"].into_iter().enumerate() {
@@ -141,6 +170,8 @@ async fn assert_flat(kind: Kind) {
             );
             assert!(pages <= reference.held[what], "{kind:?}, {fetch}, {who}: {pages} pages, theirs less");
         }
+        let polls = ours.polls[what];
+        assert!(polls <= at_first + dead_rows / 5, "{kind:?}, {fetch}: {polls} pages of an empty poll");
         let back = ours.back[what];
         assert!(back <= at_first * 3 / 2, "{kind:?}, {fetch}: {at_first} pages, {back} without the snapshot");
     }
@@ -154,4 +185,44 @@ async fn e2_a_held_snapshot_costs_a_fetch_little_and_a_vacuum_brings_it_back() {
 #[tokio::test]
 async fn e2_the_same_on_an_adopted_queue() {
     assert_flat(Kind::Adopted).await;
+}
+
+/// Where there is nothing to find, the way to the first candidate ends at the last dead row.
+#[tokio::test]
+async fn e2_polls_of_an_empty_queue_do_not_read_all_that_is_dead_each_time() {
+    const DEAD: usize = 60_000;
+    const SHORT: i64 = 100;
+    let database = queue_alone(Kind::Created).await;
+    let mut session = on_queue(&database).await;
+    let mut another = on_queue(&database).await;
+    must(
+        &mut session,
+        &format!(
+            "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
+               SELECT 'i' || n, '1', 'epoch', 'epoch' FROM generate_series(1, {DEAD}) n; \
+             INSERT INTO worker_queue (work_item, visible_at, created_at) \
+               SELECT '1', 'epoch', 'epoch' FROM generate_series(1, {DEAD})"
+        ),
+    )
+    .await;
+    // Makes the plans, as a session at work has.
+    must(
+        &mut session,
+        "BEGIN; SELECT fetch_orchestration_item(1000, 60000); SELECT fetch_work_item(1000, 60000); ROLLBACK",
+    )
+    .await;
+    let mut holder = on_queue(&database).await;
+    must(&mut holder, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM orchestrator_queue").await;
+    must(&mut session, "DELETE FROM orchestrator_queue; DELETE FROM worker_queue").await;
+
+    let mut fresh = on_queue(&database).await;
+    let poll = "SELECT coalesce(max(out_instance_id), 'none') FROM fetch_orchestration_item(1000, 60000)";
+    let whole_way = Cost::of(&mut fresh, poll, "none").await.pages;
+    let pages = pages_of_polls(&mut session, &mut another, &format!("{DEAD} dead rows")).await;
+
+    assert!(whole_way > 3 * SHORT, "the way is not long: {whole_way} pages");
+    assert!(pages.iter().all(|&pages| pages <= SHORT), "{pages:?} pages, the whole way {whole_way}");
+    must(&mut holder, "COMMIT").await;
+    drop((session, another, holder, fresh));
+    database.remove().await;
 }
