@@ -21,6 +21,11 @@ const CLIENTS_THAT_START_IN_A_SECOND: u64 = 50;
 const CLAIM: &str = "SELECT out_lock_token FROM fetch_orchestration_item(\
                      (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 600000, 0, 1000032);";
 
+/// What a server with as many sessions at work keeps of its throughput where none is in another's way.
+const CONTROL_TABLE: &str = "CREATE TABLE control (id int PRIMARY KEY, n int NOT NULL); \
+                             INSERT INTO control SELECT g, 0 FROM generate_series(1, 100000) g";
+const CONTROL: &str = "\\set id random(1, 100000)\nUPDATE control SET n = n + 1 WHERE id = :id;";
+
 /// The row.
 pub struct Claimers;
 
@@ -42,8 +47,32 @@ impl Row for Claimers {
             }
             rates.push(rounds.medians());
         }
-        report(&rates)
+        report(&rates, control(bench).await)
     }
+}
+
+/// What is left of the best throughput of the control.
+async fn control(bench: &Bench) -> Pair<f64> {
+    let mut rates = Pair { ours: Vec::new(), theirs: Vec::new() };
+    for side in Side::BOTH {
+        must(&mut bench.session(side).await, CONTROL_TABLE).await;
+    }
+    for clients in CLAIMERS {
+        for side in Side::BOTH {
+            let load = Load {
+                script: CONTROL,
+                parameters: &[],
+                clients,
+                until: Until::Seconds(SECONDS),
+                commit: Commit::Asynchronous,
+            };
+            rates.of_mut(side).push(load.run(bench, side).await.unwrap_or(0.0));
+        }
+    }
+    for side in Side::BOTH {
+        must(&mut bench.session(side).await, "DROP TABLE control").await;
+    }
+    rates.map(|rates| kept_of_best(rates.iter().copied()))
 }
 
 /// Claims a second over the middle half of the claims: before it sessions load the library and make their plans, after it
@@ -66,7 +95,7 @@ async fn claims_per_second(bench: &Bench, side: Side, clients: u64) -> f64 {
     if ms > 0.0 { claims / ms * 1000.0 } else { 0.0 }
 }
 
-fn report(rates: &[Pair<f64>]) -> Report {
+fn report(rates: &[Pair<f64>], control: Pair<f64>) -> Report {
     let mut lines: Vec<Line> = CLAIMERS
         .iter()
         .zip(rates)
@@ -81,6 +110,8 @@ fn report(rates: &[Pair<f64>]) -> Report {
     };
     let what = "the same: the least that is left of the best throughput, with more claimers";
     lines.push(Line::new("claimers-kept", what, kept, Unit::Times, Goal::AtLeast(0.8)));
+    let what = "an UPDATE of a row of its own by primary key in place of a claim: the least that is left, with more clients";
+    lines.push(Line::new("claimers-control", what, control, Unit::Times, Goal::None));
     let points = CLAIMERS.iter().zip(rates).map(|(clients, rates)| Point {
         label: clients.to_string(),
         ours: Some(rates.ours),

@@ -1,5 +1,6 @@
 //! The rows of the table, one file each.
 
+mod backlog;
 mod claimers;
 mod empty_poll;
 mod first_call;
@@ -46,5 +47,6 @@ pub fn all() -> Vec<Box<dyn Row>> {
         Box::new(held_snapshot::HeldSnapshot),
         Box::new(empty_poll::EmptyPoll),
         Box::new(runtime::Runtime),
+        Box::new(backlog::Backlog),
     ]
 }

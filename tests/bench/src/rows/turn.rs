@@ -30,7 +30,7 @@ pub const ONE_CLIENT: Turn = Turn {
     name: "turn-1",
     clients: 1,
     commit: Commit::Asynchronous,
-    turns: 2_000,
+    turns: 8_000,
     goal: Goal::Ratio(2.0, Some(3.0)),
 };
 

@@ -59,24 +59,31 @@ impl Row for Leased {
     }
 
     async fn run(&self, bench: &Bench) -> Report {
-        let sizes = [0, 2_000, 20_000]
+        let sizes = [0, 2_000, 20_000, 100_000]
             .map(|count| Size::new(count, vec![load::leased_work(count), load::ready_work(CALLS)]));
         let sweep = Sweep::run::<FetchWork>(bench, sizes.into()).await;
         Report {
             lines: vec![
                 Line::new(
                     "worker-leased-growth",
-                    "worker fetch with 20,000 leased items at the head: own cost grows to",
+                    "worker fetch with 2,000, 20,000 and 100,000 leased items at the head: the most that own cost grows to",
                     sweep.growth(),
                     Unit::Times,
                     Goal::AtMost(1.5),
                 ),
                 Line::new(
                     "worker-leased-20000",
-                    "the same: own cost",
+                    "worker fetch with 20,000 leased items at the head: own cost",
                     sweep.own(2),
                     Unit::Milliseconds,
                     Goal::Ratio(50.0, None),
+                ),
+                Line::new(
+                    "worker-leased-100000",
+                    "the same with 100,000",
+                    sweep.own(3),
+                    Unit::Milliseconds,
+                    Goal::None,
                 ),
             ],
             plots: vec![sweep.plot(
