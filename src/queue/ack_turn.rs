@@ -104,12 +104,10 @@ pub(crate) fn acknowledge(db: &Db, turn: &Turn, clock: Clock, caller_ms: i64) ->
 /// statement, so that a malformed argument is noticed only by a caller who holds the lease.
 static TAKE_LEASE: Statement = Statement {
     text: "
-WITH taken AS (
-  DELETE FROM {q}.instance_locks l
-  WHERE l.instance_id = $1 AND l.lock_token = $2 AND l.locked_until > $3
-  RETURNING l.locked_until
-)
-SELECT taken.locked_until,
+DELETE FROM {q}.instance_locks l
+WHERE l.instance_id = $1 AND l.lock_token = $2 AND l.locked_until > $3
+RETURNING
+       l.locked_until,
        pg_catalog.jsonb_array_length($4) > 0,
        pg_catalog.jsonb_array_length($5) > 0,
        pg_catalog.jsonb_array_length($6) > 0,
@@ -125,8 +123,7 @@ SELECT taken.locked_until,
        $8->>'pinned_duroxide_version' <> 'null',
        ($8->'pinned_duroxide_version'->>'major')::integer,
        ($8->'pinned_duroxide_version'->>'minor')::integer,
-       ($8->'pinned_duroxide_version'->>'patch')::integer
-FROM taken",
+       ($8->'pinned_duroxide_version'->>'patch')::integer",
     parameters: &[TEXT, TEXT, INT8, JSONB, JSONB, JSONB, JSONB, JSONB],
     planning: Planning::ByIndex,
 };

@@ -331,22 +331,13 @@ static READ_MESSAGES: Statement = Statement {
     planning: Planning::ByIndex,
 };
 
-/// Writes the lease where there is no lock row yet. A count of attempts that cannot go up must not
-/// make every fetch fail.
+/// Writes the lease where there is no lock row yet.
 static LEASE_ANEW: Statement = Statement {
     text: "
-WITH lease AS (
-  INSERT INTO {q}.instance_locks (instance_id, lock_token, locked_until, locked_at)
-  VALUES ($1, $2, $3, $4)
-  ON CONFLICT (instance_id) DO NOTHING
-  RETURNING lock_token
-)
-UPDATE {q}.orchestrator_queue q
-SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
-FROM lease
-WHERE q.id = ANY ($5)
-RETURNING q.attempt_count",
-    parameters: &[TEXT, TEXT, INT8, INT8, INT8S],
+INSERT INTO {q}.instance_locks (instance_id, lock_token, locked_until, locked_at)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (instance_id) DO NOTHING",
+    parameters: &[TEXT, TEXT, INT8, INT8],
     planning: Planning::ByIndex,
 };
 
@@ -357,19 +348,23 @@ WITH expired AS (
   SELECT l.instance_id FROM {q}.instance_locks l
   WHERE l.instance_id = $1 AND l.locked_until <= $4
   FOR UPDATE SKIP LOCKED
-), lease AS (
-  UPDATE {q}.instance_locks l
-  SET lock_token = $2, locked_until = $3, locked_at = $4
-  FROM expired
-  WHERE l.instance_id = expired.instance_id
-  RETURNING l.lock_token
 )
+UPDATE {q}.instance_locks l
+SET lock_token = $2, locked_until = $3, locked_at = $4
+FROM expired
+WHERE l.instance_id = expired.instance_id",
+    parameters: &[TEXT, TEXT, INT8, INT8],
+    planning: Planning::ByIndex,
+};
+
+/// Marks the messages as claimed. A count of attempts that cannot go up must not make every fetch fail.
+static MARK_MESSAGES: Statement = Statement {
+    text: "
 UPDATE {q}.orchestrator_queue q
-SET lock_token = $2, locked_until = $3, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
-FROM lease
-WHERE q.id = ANY ($5)
+SET lock_token = $1, locked_until = $2, attempt_count = LEAST(q.attempt_count, 2147483646) + 1
+WHERE q.id = ANY ($3)
 RETURNING q.attempt_count",
-    parameters: &[TEXT, TEXT, INT8, INT8, INT8S],
+    parameters: &[TEXT, INT8, INT8S],
     planning: Planning::ByIndex,
 };
 
@@ -470,14 +465,15 @@ fn lease(
         &LEASE_ANEW
     };
     let tables = [c"instance_locks", c"orchestrator_queue"];
-    let rows = lock_timeout::at_least_a_second(db.schema(), &tables, || {
+    lock_timeout::at_least_a_second(db.schema(), &tables, || {
         let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
         let now_ms = request.clock.now_ms()?;
         let token = lock_token.as_bytes();
-        Ok(db.query(
-            statement,
-            &[instance_id.into(), token.into(), until_ms.into(), now_ms.into(), ids.into()],
-        ))
-    })?;
-    Ok(rows.iter().filter_map(|row| row.int4(1)).max())
+        let leased = db.query(statement, &[instance_id.into(), token.into(), until_ms.into(), now_ms.into()]);
+        if leased.affected() == 0 {
+            return Ok(None);
+        }
+        let marked = db.query(&MARK_MESSAGES, &[token.into(), until_ms.into(), ids.into()]);
+        Ok(marked.iter().filter_map(|row| row.int4(1)).max())
+    })
 }
