@@ -52,19 +52,21 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
     let memories = db.memories();
     let mut passed_over: Vec<Vec<u8>> = Vec::new();
     let mut previous = None;
+    let mut after = Place::FIRST;
     for look in memories.looks.of_a_claim() {
         let is_repeated = previous.replace(look) == Some(look);
         let candidates = {
             let passed_over: Vec<&[u8]> = passed_over.iter().map(Vec::as_slice).collect();
-            let scan = CandidateScan { request, look, passed_over: &passed_over };
+            let scan = CandidateScan { request, look, after, passed_over: &passed_over };
             scan_start::candidates(&scan, db, &memories.messages, 1, is_repeated)?
         };
         if candidates.is_empty() {
             return Ok(None);
         }
         let mut rest = candidates.into_iter();
-        while let Some(Candidate { instance_id, key, is_key_held }) = rest.next() {
+        while let Some(Candidate { instance_id, key, is_key_held, place }) = rest.next() {
             pgrx::check_for_interrupts!();
+            after = place.map_or(after, |place| after.max(place.next()));
             let is_new = !passed_over.contains(&instance_id);
             if is_key_held || is_new && key.try_lock() {
                 let claimed = if is_new { claim_under_key(db, request, &instance_id)? } else { None };
@@ -225,11 +227,15 @@ struct Candidate {
     key: Key,
     /// Whether the scan has taken the key.
     is_key_held: bool,
+    /// Among unclaimed messages.
+    place: Option<Place>,
 }
 
 struct CandidateScan<'r> {
     request: &'r Request,
     look: Look,
+    /// What lies before has been looked at in this call.
+    after: Place,
     passed_over: &'r [&'r [u8]],
 }
 
@@ -248,6 +254,7 @@ impl Scan for CandidateScan<'_> {
     }
 
     fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d> {
+        let start = start.max(self.after);
         match self.look {
             Look::AtHead => {
                 db.query(&HEAD, &[visible_until(now_ms).into(), start.visible_at.into(), start.id.into()])
@@ -281,13 +288,17 @@ impl Scan for CandidateScan<'_> {
     }
 
     fn row(&self, row: &spi::Row<'_>) -> Option<Row<Candidate>> {
+        let place = Place { visible_at: row.timestamptz(3)?, id: row.int8(4)? };
+        let instance_id = row.text(1)?.to_vec();
+        let lease_end_ms = row.int8(5);
         Some(Row {
-            place: Place { visible_at: row.timestamptz(3)?, id: row.int8(4)? },
-            lease_end_ms: row.int8(5),
+            place,
+            lease_end_ms,
             candidate: Candidate {
-                instance_id: row.text(1)?.to_vec(),
+                instance_id,
                 key: Key(row.int8(2)?),
                 is_key_held: row.bool(6)?,
+                place: lease_end_ms.is_none().then_some(place),
             },
         })
     }

@@ -43,6 +43,16 @@ pub(crate) struct Place {
     pub(crate) id: i64,
 }
 
+impl Place {
+    /// Before everything.
+    pub(crate) const FIRST: Place = Place { visible_at: Timestamptz(i64::MIN), id: i64::MIN };
+
+    /// The first place behind this one.
+    pub(crate) fn next(self) -> Place {
+        Place { id: self.id.saturating_add(1), ..self }
+    }
+}
+
 /// Where a scan starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Start {
@@ -54,8 +64,7 @@ pub(crate) struct Start {
 
 impl Start {
     /// Before everything.
-    pub(crate) const HEAD: Start =
-        Start { ready: Place { visible_at: Timestamptz(i64::MIN), id: i64::MIN }, lease_end_ms: i64::MIN };
+    pub(crate) const HEAD: Start = Start { ready: Place::FIRST, lease_end_ms: i64::MIN };
 }
 
 /// Where the first candidates were.
