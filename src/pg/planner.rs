@@ -73,7 +73,18 @@ pub(crate) fn watch() {
     }
 }
 
-#[pgrx::pg_guard]
+unsafe extern "C-unwind" {
+    /// planner.c. Not pgrx's binding of it, which takes an error apart and raises it anew: that of a statement which is not
+    /// ours must pass as it is.
+    fn standard_planner(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        parameters: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+}
+
+/// Stands in every planning of the session, and keeps nothing on its stack that an error could jump over.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,
@@ -81,17 +92,45 @@ unsafe extern "C-unwind" fn plan(
     parameters: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: the arguments are handed on as they came (planner.c: `planner`).
-    let plan = || unsafe {
+    unsafe {
+        if PLANNING.get().is_some() {
+            plan_in_call(query, text, options, parameters)
+        } else {
+            plan_as_ever(query, text, options, parameters)
+        }
+    }
+}
+
+/// As whoever was there before does, or PostgreSQL.
+unsafe fn plan_as_ever(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: as in `plan`.
+    unsafe {
         match NEXT_HOOK.get() {
             Some(Some(next)) => next(query, text, options, parameters),
-            _ => pg_sys::standard_planner(query, text, options, parameters),
+            _ => standard_planner(query, text, options, parameters),
         }
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn plan_in_call(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    let settings: &[_] = match PLANNING.get() {
+        Some(Planning::InIndexOrder) => IN_INDEX_ORDER,
+        Some(Planning::ByStatistics) => BY_STATISTICS,
+        Some(Planning::ByIndex) | None => &[],
     };
-    let Some(planning) = PLANNING.get() else { return plan() };
-    let settings: &[_] = match planning {
-        Planning::ByIndex => &[],
-        Planning::InIndexOrder => IN_INDEX_ORDER,
-        Planning::ByStatistics => BY_STATISTICS,
-    };
+    // SAFETY: as in `plan`; the guard turns an error into one that unwinds what is on the stack here.
+    let plan =
+        || unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| plan_as_ever(query, text, options, parameters)) };
     guc::with_settings(BY_INDEX, || guc::with_settings(settings, plan))
 }

@@ -14,7 +14,7 @@ use crate::pg::spi::{self, Rows, Value};
 use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::rounds::Look;
 use crate::queue::scan_start::{self, Place, Row, Scan, Statements};
-use crate::queue::turn_input::{Metadata, TurnInput};
+use crate::queue::turn_input::TurnInput;
 use crate::queue::{dead_letters, turn_input};
 use uuid::Uuid;
 
@@ -54,11 +54,12 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
     let mut previous = None;
     let mut after = Place::FIRST;
     for look in memories.looks.of_a_claim() {
-        let is_repeated = previous.replace(look) == Some(look);
+        let is_repeated = matches!(look, Look::Window(_)) || previous.replace(look) == Some(look);
+        let window = if let Look::Window(window) = look { window } else { 1 };
         let candidates = {
             let passed_over: Vec<&[u8]> = passed_over.iter().map(Vec::as_slice).collect();
-            let scan = CandidateScan { request, look, after, passed_over: &passed_over };
-            scan_start::candidates(&scan, db, &memories.messages, 1, is_repeated)?
+            let scan = CandidateScan { request, look, passed_over: &passed_over };
+            scan_start::candidates(&scan, db, &memories.messages, window, after, is_repeated)?
         };
         if candidates.is_empty() {
             return Ok(None);
@@ -69,7 +70,7 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
             after = place.map_or(after, |place| after.max(place.next()));
             let is_new = !passed_over.contains(&instance_id);
             if is_key_held || is_new && key.try_lock() {
-                let claimed = if is_new { claim_under_key(db, request, &instance_id)? } else { None };
+                let claimed = if is_new { claim_under_key(db, request, look, &instance_id)? } else { None };
                 if claimed.is_some() {
                     rest.filter(|other| other.is_key_held).for_each(|other| other.key.unlock());
                     return Ok(claimed);
@@ -105,11 +106,15 @@ LIMIT 1",
 /// What is asked of other tables is asked in scalar subqueries: they are run for each row, by primary
 /// key, whatever the statistics say. NOT EXISTS may become a join that reads all of `instance_locks`, or a
 /// hash of all executions.
-macro_rules! of_a_free_instance {
+macro_rules! is_not_leased {
     () => {
-        "(SELECT l.locked_until > $2 FROM {q}.instance_locks l
-          WHERE l.instance_id = q.instance_id) IS NOT TRUE
-  AND ($5 IS NULL OR coalesce(
+        "(SELECT l.locked_until > $2 FROM {q}.instance_locks l WHERE l.instance_id = q.instance_id) IS NOT TRUE"
+    };
+}
+
+macro_rules! is_of_a_version {
+    () => {
+        "($5 IS NULL OR coalesce(
         (SELECT (e.duroxide_version_major IS NULL
                  OR e.duroxide_version_major::bigint * 1000000 + e.duroxide_version_minor::bigint * 1000
                     + e.duroxide_version_patch BETWEEN $5 AND $6) IS TRUE
@@ -128,14 +133,32 @@ WHERE q.instance_id <> ALL ($3) AND "
     };
 }
 
-/// The first unclaimed message of a free instance, and the instance's key with it. Messages of the future are behind where
-/// it ends, live leases are not in its index.
-///
-/// Many sessions that claim at once pass over each other's instances here, so a key that is held is noticed before
-/// anything else is asked: taking it for the session and giving it back does that, with no effect that outlasts it,
-/// and only the key of the row that is returned stays taken, for the transaction. CASE and OFFSET 0 keep the planner from asking
-/// in another order, which would take keys of rows that are not returned.
+/// Unclaimed messages of free instances. Those of the future are behind where it ends, live leases are not in its index.
 static READY: Statement = Statement {
+    text: concat!(
+        candidate!(),
+        "q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($7, $8)
+  AND ",
+        is_not_leased!(),
+        "
+  AND ",
+        is_of_a_version!(),
+        "
+ORDER BY q.visible_at, q.id
+LIMIT $4"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, TIMESTAMPTZ, INT8],
+    planning: Planning::InIndexOrder,
+};
+
+/// The first of them whose instance's key nobody holds, and that key with it.
+///
+/// Many sessions that claim at once pass over each other's instances here, so a key that is held is noticed
+/// early: taking it for the session and giving it back does that, with no effect that outlasts it,
+/// and only the key of the row that is returned stays taken, for the transaction. CASE and OFFSET 0 keep the planner from asking
+/// in another order, which would take keys of rows that are not returned. Leases come first: no key of a leased
+/// instance is touched, for which somebody may be waiting under a `lock_timeout`.
+static PAST_OTHERS: Statement = Statement {
     text: concat!(
         "
 SELECT q.instance_id, q.key, q.visible_at, q.id, NULL::bigint, true
@@ -145,11 +168,14 @@ FROM (SELECT m.instance_id, pg_catalog.hashtext({key} || m.instance_id)::bigint 
         AND m.instance_id <> ALL ($3)
       ORDER BY m.visible_at, m.id
       OFFSET 0) q
-WHERE CASE WHEN pg_catalog.pg_try_advisory_lock(q.key) THEN pg_catalog.pg_advisory_unlock(q.key)
-  AND ",
-        of_a_free_instance!(),
+WHERE CASE WHEN ",
+        is_not_leased!(),
+        " THEN
+  CASE WHEN pg_catalog.pg_try_advisory_lock(q.key) THEN pg_catalog.pg_advisory_unlock(q.key)
+    AND ",
+        is_of_a_version!(),
         "
-  AND pg_catalog.pg_try_advisory_xact_lock(q.key) END
+    AND pg_catalog.pg_try_advisory_xact_lock(q.key) END END
 LIMIT 1"
     ),
     parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, TIMESTAMPTZ, INT8],
@@ -163,7 +189,10 @@ static EXPIRED: Statement = Statement {
         candidate!(),
         "q.lock_token IS NOT NULL AND q.locked_until <= $2 AND q.locked_until >= $7 AND (q.visible_at <= $1) IS TRUE
   AND ",
-        of_a_free_instance!(),
+        is_not_leased!(),
+        "
+  AND ",
+        is_of_a_version!(),
         "
 ORDER BY q.locked_until, q.id
 LIMIT GREATEST($4, 1000)"
@@ -201,7 +230,10 @@ static NEWER: Statement = Statement {
         candidate!(),
         "q.id > $9 AND q.lock_token IS NULL AND (q.visible_at <= $1) IS TRUE AND ((q.visible_at, q.id) < ($7, $8)) IS TRUE
   AND ",
-        of_a_free_instance!(),
+        is_not_leased!(),
+        "
+  AND ",
+        is_of_a_version!(),
         "
 ORDER BY q.id
 LIMIT $4"
@@ -234,8 +266,6 @@ struct Candidate {
 struct CandidateScan<'r> {
     request: &'r Request,
     look: Look,
-    /// What lies before has been looked at in this call.
-    after: Place,
     passed_over: &'r [&'r [u8]],
 }
 
@@ -247,24 +277,23 @@ impl Scan for CandidateScan<'_> {
             any: &ANY,
             any_expired: &ANY_EXPIRED,
             expired: &EXPIRED,
-            ready: &READY,
+            ready: if self.look == Look::PastOthers { &PAST_OTHERS } else { &READY },
             newer: &NEWER,
             highest_id: &HIGHEST_ID,
         }
     }
 
     fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d> {
-        let start = start.max(self.after);
         match self.look {
             Look::AtHead => {
                 db.query(&HEAD, &[visible_until(now_ms).into(), start.visible_at.into(), start.id.into()])
             }
-            Look::PastOthers => scan_start::ready(self, db, now_ms, window, start),
+            Look::PastOthers | Look::Window(_) => scan_start::ready(self, db, now_ms, window, start),
         }
     }
 
     fn passes_over_others(&self) -> bool {
-        self.look == Look::PastOthers
+        self.look != Look::AtHead
     }
 
     fn filter(&self) -> u64 {
@@ -304,10 +333,34 @@ impl Scan for CandidateScan<'_> {
     }
 }
 
-/// Whether a dispatcher of these versions runs an execution of that one; none runs one whose version is not whole.
-fn runs(versions: Versions, pinned: &Metadata) -> bool {
+/// When the instance's lease ends or has ended.
+static LEASE_END: Statement = Statement {
+    text: "SELECT l.locked_until FROM {q}.instance_locks l WHERE l.instance_id = $1",
+    parameters: &[TEXT],
+    planning: Planning::ByIndex,
+};
+
+/// The version of duroxide that the instance's current execution is pinned to; by the whole key, since an instance can have
+/// had thousands.
+static PINNED_VERSION: Statement = Statement {
+    text: "
+SELECT e.duroxide_version_major, e.duroxide_version_minor, e.duroxide_version_patch
+FROM {q}.instances i,
+     LATERAL (SELECT x.duroxide_version_major, x.duroxide_version_minor, x.duroxide_version_patch
+              FROM {q}.executions x
+              WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+              OFFSET 0) e
+WHERE i.instance_id = $1",
+    parameters: &[TEXT],
+    planning: Planning::ByIndex,
+};
+
+/// What [`READY`] asks of the version, asked of one instance.
+fn runs(db: &Db, versions: Versions, instance_id: &[u8]) -> bool {
     let Some((least, greatest)) = versions else { return true };
-    let [Some(major), minor, patch] = pinned.duroxide_version else { return true };
+    let rows = db.query(&PINNED_VERSION, &[instance_id.into()]);
+    let pinned = rows.first().map(|row| [1, 2, 3].map(|column| row.int4(column)));
+    let Some([Some(major), minor, patch]) = pinned else { return true };
     let (Some(minor), Some(patch), Some(greatest)) = (minor, patch, greatest) else { return false };
     let packed = i64::from(major) * 1_000_000 + i64::from(minor) * 1000 + i64::from(patch);
     (least..=greatest).contains(&packed)
@@ -363,7 +416,7 @@ WITH expired AS (
 UPDATE {q}.instance_locks l
 SET lock_token = $2, locked_until = $3, locked_at = $4
 FROM expired
-WHERE l.instance_id = expired.instance_id",
+WHERE l.instance_id = $1 AND l.instance_id = expired.instance_id",
     parameters: &[TEXT, TEXT, INT8, INT8],
     planning: Planning::ByIndex,
 };
@@ -382,11 +435,17 @@ RETURNING q.attempt_count",
 /// Claims one instance whose key is held. `None`: there is nothing to claim, or somebody who does
 /// not keep to the key is in the way, or this client cannot be sent what it says; nothing was
 /// written then.
-fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Option<ClaimedInstance>> {
-    let metadata = turn_input::metadata(db, instance_id);
+fn claim_under_key(
+    db: &Db,
+    request: &Request,
+    look: Look,
+    instance_id: &[u8],
+) -> Result<Option<ClaimedInstance>> {
+    let lease_end_ms = db.query(&LEASE_END, &[instance_id.into()]).first().and_then(|row| row.int8(1));
     let now_ms = request.clock.now_ms()?;
-    let is_leased = metadata.lease_end_ms.is_some_and(|end_ms| end_ms > now_ms);
-    if is_leased || !runs(request.versions, &metadata) {
+    let is_leased = lease_end_ms.is_some_and(|end_ms| end_ms > now_ms);
+    // Another look has asked for the version already.
+    if is_leased || look == Look::AtHead && !runs(db, request.versions, instance_id) {
         return Ok(None);
     }
     let locked = db.query(
@@ -397,7 +456,7 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
     if first.int8(4) != Some(locked.len() as i64) {
         return Ok(None);
     }
-    let has_lock_row = metadata.lease_end_ms.is_some();
+    let has_lock_row = lease_end_ms.is_some();
     let too_many = first.text(2).is_none();
     let read = too_many.then(|| db.query(&READ_MESSAGES, &[ids_that_fit(&locked).as_slice().into()]));
 
@@ -425,7 +484,7 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
         instance_id: instance_id.to_vec(),
         lock_token,
         attempt_count,
-        input: turn_input::load(db, instance_id, metadata, &texts)?,
+        input: turn_input::load(db, instance_id, &texts)?,
     }))
 }
 

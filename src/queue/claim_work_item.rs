@@ -69,8 +69,14 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem
     let mut passed_over: Vec<i64> = Vec::new();
     for window in memories.tried.windows() {
         let scan = CandidateScan { request, passed_over: &passed_over };
-        let candidates =
-            scan_start::candidates(&scan, db, &memories.work_items, window, !passed_over.is_empty())?;
+        let candidates = scan_start::candidates(
+            &scan,
+            db,
+            &memories.work_items,
+            window,
+            Place::FIRST,
+            !passed_over.is_empty(),
+        )?;
         if candidates.is_empty() {
             return Ok(None);
         }

@@ -22,8 +22,8 @@ pub(crate) mod sessions;
 pub(crate) mod turn_input;
 pub(crate) mod work_item_lease;
 
-/// What a backend remembers of a queue from claim to claim. It only spares work: a claim without it
-/// finds the same.
+/// What a backend remembers of a queue from claim to claim, to spare work: a claim without it finds the same, or
+/// what [`scan_start`] says is found a moment later.
 #[derive(Default)]
 pub(crate) struct Memories {
     pub(crate) messages: scan_start::Remembered,

@@ -46,6 +46,11 @@ enum Start<'a> {
 
 /// Spares the query for a message in that form, a tenth of a fetch; `None` for any other.
 fn by_start(message: &[u8]) -> Option<Named> {
+    // To serde a list of the values would do as well.
+    let inner = &message[message.iter().position(|&byte| byte == b':')? + 1..];
+    if inner.trim_ascii_start().first() != Some(&b'{') {
+        return None;
+    }
     let Start::StartOrchestration { orchestration, version, execution_id } =
         serde_json::from_slice(message).ok()?;
     Some(Named {
@@ -108,6 +113,8 @@ mod tests {
             r#"{"StartOrchestration":{"orchestration":"a","execution_id":1.0}}"#,
             r#"{"StartOrchestration":{"orchestration":"a","execution_id":99999999999999999999}}"#,
             r#"{"StartOrchestration":{}}"#,
+            r#"{"StartOrchestration":["a","1.0.0",7]}"#,
+            r#"{"StartOrchestration": ["a","1.0.0",7]}"#,
             r#"{"ContinueAsNew":{"orchestration":"a"}}"#,
             "null",
             "",

@@ -18,12 +18,17 @@ const MAX_WINDOW: i64 = 256;
 pub(crate) enum Look {
     /// At the first in line, free or not.
     AtHead,
-    /// At the first one that is free.
+    /// At the first one that is free and whose key nobody holds.
     PastOthers,
+    /// At so many that are free, held or not: where the first ones turn out not to be had, for whatever reason, it
+    /// takes few queries to get past thousands of them.
+    Window(i64),
 }
 
 /// Claims of a backend that pass over others at once after one that met others at the head.
 const CLAIMS_PAST_OTHERS: u32 = 16;
+/// Looks past others in one claim: mostly one is enough.
+const LOOKS_PAST_OTHERS: usize = 4;
 
 /// How many of the backend's next claims pass over others at once.
 #[derive(Default)]
@@ -34,14 +39,21 @@ impl Looks {
     pub(crate) fn of_a_claim(&self) -> impl Iterator<Item = Look> + use<> {
         let past_others = self.0.get();
         self.0.set(past_others.saturating_sub(1));
-        let first = if past_others > 0 { Look::PastOthers } else { Look::AtHead };
-        core::iter::once(first).chain(core::iter::repeat(Look::PastOthers)).take(MAX_ROUNDS)
+        core::iter::repeat_n(Look::AtHead, usize::from(past_others == 0))
+            .chain(core::iter::repeat_n(Look::PastOthers, LOOKS_PAST_OTHERS))
+            .chain(growing(SECOND_WINDOW).map(Look::Window))
+            .take(MAX_ROUNDS)
     }
 
     /// Notes that the first in line was not free.
     pub(crate) fn others_met(&self) {
         self.0.set(CLAIMS_PAST_OTHERS);
     }
+}
+
+/// Windows that double, up to the largest.
+fn growing(first: i64) -> impl Iterator<Item = i64> {
+    (0..).map(move |round: u32| (first << round.min(8)).min(MAX_WINDOW))
 }
 
 /// How many candidates the last successful claim of this backend tried.
@@ -63,8 +75,7 @@ impl Tried {
     pub(crate) fn windows(&self) -> impl Iterator<Item = i64> + use<> {
         let tried = self.0.get();
         let first = if tried > 1 { tried.saturating_mul(2).min(MAX_FIRST_WINDOW) } else { 1 };
-        let growing = (0..).map(move |round: u32| (first.max(SECOND_WINDOW) << round.min(8)).min(MAX_WINDOW));
-        core::iter::once(first).chain(growing).take(MAX_ROUNDS)
+        core::iter::once(first).chain(growing(first.max(SECOND_WINDOW))).take(MAX_ROUNDS)
     }
 }
 
@@ -80,8 +91,10 @@ mod tests {
     fn the_head_is_looked_at_first_and_rounds_end() {
         let looks = looks(&Looks::default());
 
-        assert_eq!(looks[..3], [Look::AtHead, Look::PastOthers, Look::PastOthers]);
+        assert_eq!(looks[..2], [Look::AtHead, Look::PastOthers]);
+        assert_eq!(looks[4..8], [Look::PastOthers, Look::Window(8), Look::Window(16), Look::Window(32)]);
         assert_eq!(looks.len(), 50);
+        assert_eq!(looks[49], Look::Window(256));
     }
 
     #[test]

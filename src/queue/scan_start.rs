@@ -7,10 +7,10 @@
 //!
 //! While the way is as short as in a queue that is at rest, nothing is remembered and the order of the claim is
 //! exact. Behind what a busy one leaves at its head a place is remembered for a moment: so long can older work
-//! that appears be passed over for newer. After a long walk a place is remembered ten times as long as the walk took;
-//! older work is still found at once then if it was enqueued since, and if it was given back by another session,
-//! when the memory ends. And whenever the scan from a remembered place finds nothing, though there was something,
-//! the next begins at the head.
+//! that appears be passed over for newer. After a long walk a place is remembered ten times as long as the walk took,
+//! for five seconds at most; older work is still found at once then if it was enqueued since, and if it was given back
+//! by another session or by a transaction that was rolled back, when the memory ends. And whenever the scan from a
+//! remembered place finds nothing, though there was something, the next begins at the head.
 
 use crate::clock::visible_until;
 use crate::db::{Db, Statement};
@@ -35,6 +35,8 @@ const ROWS_MEANWHILE: i64 = 100;
 const MOMENT: Duration = Duration::from_millis(20);
 /// How many times as long as a long walk it is remembered: a tenth of the time goes into walking.
 const REMEMBERED_FOR: u32 = 10;
+/// And no longer than this, for a walk that took long because something else held the machine up.
+const LONGEST_MEMORY: Duration = Duration::from_secs(5);
 
 /// The place of a row in the order of the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,8 +185,8 @@ pub(crate) trait Scan {
 
     fn statements(&self) -> Statements;
 
-    /// Whether the scan passes over rows that are free as soon as another session ends its transaction: that it finds
-    /// nothing means little then.
+    /// Whether the scan passes over rows that are free as soon as somebody acknowledges a turn or ends a transaction: that
+    /// it finds nothing means little then.
     fn passes_over_others(&self) -> bool {
         false
     }
@@ -216,10 +218,9 @@ pub(crate) fn ready<'d, S: Scan>(scan: &S, db: &'d Db, now_ms: i64, window: i64,
     db.query(scan.statements().ready, &[scan.arguments(now_ms, window).as_slice(), &own].concat())
 }
 
-fn is_any<S: Scan>(scan: &S, db: &Db) -> Result<bool> {
-    let now_ms = scan.now_ms()?;
+fn is_any<S: Scan>(scan: &S, db: &Db, now_ms: i64) -> bool {
     let any = db.query(scan.statements().any, &[visible_until(now_ms).into(), now_ms.into()]);
-    Ok(any.first().and_then(|row| row.bool(1)) == Some(true))
+    any.first().and_then(|row| row.bool(1)) == Some(true)
 }
 
 /// The first candidates from `start` on, at least a window of them if there are as many.
@@ -256,29 +257,35 @@ fn highest_id<S: Scan>(scan: &S, db: &Db) -> Option<i64> {
     db.query(scan.statements().highest_id, &[]).first()?.int8(1)
 }
 
-/// The first candidates in the order of the claim. What a repeated scan finds is not remembered: it
-/// passes over rows that the next call may take.
+/// The first candidates in the order of the claim, of unclaimed rows those from `after` on: what lies before has been
+/// looked at in this call. What a repeated scan finds is not remembered: it passes over rows that the next call may take.
 pub(crate) fn candidates<S: Scan>(
     scan: &S,
     db: &Db,
     remembered: &Remembered,
     window: i64,
+    after: Place,
     is_repeated: bool,
 ) -> Result<Vec<S::Candidate>> {
     let filter = scan.filter();
+    let mut head = Start { ready: after, ..Start::HEAD };
     if let Some(memory) = remembered.place_for(filter) {
-        let rows = from_memory(scan, db, remembered, memory, window)?;
+        let rows = from_memory(scan, db, remembered, memory, window, after)?;
         if memory.is_empty || !rows.is_empty() {
             return Ok(in_order(rows));
         }
+        // What lies before the remembered place has not been looked at.
+        head = Start::HEAD;
     }
     let began = Instant::now();
     let touched_before = buffers::touched();
-    // Who found nothing last time mostly finds nothing again: an idle fleet polls all day.
-    let found = if remembered.is_idle.get() && !is_any(scan, db)? {
-        Found::nothing_until(scan.now_ms()?)
+    // Who found nothing last time mostly finds nothing again: an idle fleet polls all day. What the walk ends at
+    // counts from before it.
+    let now_ms = scan.now_ms()?;
+    let found = if remembered.is_idle.get() && !is_any(scan, db, now_ms) {
+        Found::nothing_until(now_ms)
     } else {
-        scan_from(scan, db, &Start::HEAD, window)?
+        scan_from(scan, db, &head, window)?
     };
     let touched = buffers::touched() - touched_before;
     let is_warm = remembered.is_warm.replace(true);
@@ -293,7 +300,8 @@ pub(crate) fn candidates<S: Scan>(
         } else if beside > LONG_WALK_BLOCKS {
             highest_id(scan, db).map(|id| {
                 let newer = Newer { known_id: id.saturating_sub(ROWS_MEANWHILE), look_at: began };
-                memory(Instant::now() + began.elapsed() * REMEMBERED_FOR, Some(newer))
+                let length = (began.elapsed() * REMEMBERED_FOR).min(LONGEST_MEMORY);
+                memory(Instant::now() + length, Some(newer))
             })
         } else if beside > SHORT_WALK_BLOCKS && !is_empty {
             Some(memory(began + MOMENT, None))
@@ -310,8 +318,10 @@ fn from_memory<S: Scan>(
     remembered: &Remembered,
     memory: Memory,
     window: i64,
+    after: Place,
 ) -> Result<Vec<Row<S::Candidate>>> {
-    let mut rows = scan_from(scan, db, &memory.start, window)?.rows;
+    let start = Start { ready: memory.start.ready.max(after), ..memory.start };
+    let mut rows = scan_from(scan, db, &start, window)?.rows;
     let began = Instant::now();
     if let Some(Newer { known_id, look_at }) = memory.newer
         && (look_at <= began || rows.is_empty())

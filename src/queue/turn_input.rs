@@ -19,84 +19,36 @@ pub(crate) struct TurnInput {
     pub(crate) kv_snapshot: JsonbBuf,
 }
 
-/// What the queue knows of an instance before it looks at its messages and events.
-pub(crate) struct Metadata {
-    /// That of its row; `None` for an instance that has none yet.
-    row: Option<InstanceRow>,
-    has_kv: bool,
-    /// When its lease ends or has ended, in milliseconds of the callers' epoch.
-    pub(crate) lease_end_ms: Option<i64>,
-    /// Major, minor and patch number of the duroxide that its execution is pinned to.
-    pub(crate) duroxide_version: [Option<i32>; 3],
-}
-
-struct InstanceRow {
-    orchestration_name: Vec<u8>,
-    orchestration_version: Vec<u8>,
-    execution_id: i64,
-}
-
-/// Two statements, since each index scan of one takes 27 kB while it lasts (`BTScanOpaqueData` in nbtree.h): with all of
-/// them at once malloc would give memory back to the system and get it anew in each call, for 20 of a turn's 113
-/// microseconds.
-static LEASE_AND_KV: Statement = Statement {
-    text: "
-SELECT (SELECT l.locked_until FROM {q}.instance_locks l WHERE l.instance_id = $1),
-       EXISTS (SELECT FROM {q}.kv_store k WHERE k.instance_id = $1)",
-    parameters: &[TEXT],
-    planning: Planning::ByIndex,
-};
-
-/// The version by the whole key of its execution: an instance can have had thousands.
-static INSTANCE: Statement = Statement {
+static METADATA: Statement = Statement {
     text: "
 SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id,
-       e.duroxide_version_major, e.duroxide_version_minor, e.duroxide_version_patch
-FROM {q}.instances i
-LEFT JOIN LATERAL (SELECT x.duroxide_version_major, x.duroxide_version_minor, x.duroxide_version_patch
-                   FROM {q}.executions x
-                   WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-                   OFFSET 0) e ON true
-WHERE i.instance_id = $1",
+       EXISTS (SELECT FROM {q}.kv_store k WHERE k.instance_id = $1)
+FROM (SELECT) one
+LEFT JOIN {q}.instances i ON i.instance_id = $1",
     parameters: &[TEXT],
     planning: Planning::ByIndex,
 };
 
-/// Reads the metadata of an instance.
-pub(crate) fn metadata(db: &Db, instance_id: &[u8]) -> Metadata {
-    let standing = db.query(&LEASE_AND_KV, &[instance_id.into()]);
-    let standing = standing.first().expect("a query without FROM returns one row");
-    let rows = db.query(&INSTANCE, &[instance_id.into()]);
-    let row = rows.first();
-    Metadata {
-        row: row.map(|row| InstanceRow {
-            orchestration_name: row.text(1).unwrap_or(b"Unknown").to_vec(),
-            orchestration_version: row.text(2).unwrap_or(b"unknown").to_vec(),
-            execution_id: row.int8(3).unwrap_or(1),
-        }),
-        has_kv: standing.bool(2) == Some(true),
-        lease_end_ms: standing.int8(1),
-        duroxide_version: [4, 5, 6].map(|column| row.and_then(|row| row.int4(column))),
-    }
-}
-
 /// Loads the input of a turn whose messages, each one JSON value, are `messages` in order.
-pub(crate) fn load(db: &Db, instance_id: &[u8], metadata: Metadata, messages: &[&[u8]]) -> Result<TurnInput> {
+pub(crate) fn load(db: &Db, instance_id: &[u8], messages: &[&[u8]]) -> Result<TurnInput> {
     let array = match json::array_of(messages) {
         Ok(array) => array,
         Err(unfit) => explanation("messages", &unfit, None)?,
     };
-    let kv_snapshot = if metadata.has_kv { kv_snapshot(db, instance_id) } else { JsonbBuf::empty_object() };
-    let Some(row) = metadata.row else {
+    let rows = db.query(&METADATA, &[instance_id.into()]);
+    let row = rows.first().expect("an outer join keeps the one row");
+    let has_kv = row.bool(4) == Some(true);
+    let kv_snapshot = if has_kv { kv_snapshot(db, instance_id) } else { JsonbBuf::empty_object() };
+    let Some(execution_id) = row.int8(3) else {
         let first = messages.first().copied().unwrap_or_default();
         return without_metadata(db, instance_id, array, first, kv_snapshot);
     };
-    let events = db.query(&HISTORY, &[instance_id.into(), row.execution_id.into()]);
+    let events = db.query(&HISTORY, &[instance_id.into(), execution_id.into()]);
     let (history, kv_snapshot) = history(&events, kv_snapshot)?;
     Ok(TurnInput {
-        orchestration_name: row.orchestration_name,
-        orchestration_version: row.orchestration_version,
-        execution_id: row.execution_id,
+        orchestration_name: row.text(1).unwrap_or(b"Unknown").to_vec(),
+        orchestration_version: row.text(2).unwrap_or(b"unknown").to_vec(),
+        execution_id,
         history,
         messages: array,
         kv_snapshot,

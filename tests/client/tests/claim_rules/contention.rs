@@ -302,6 +302,32 @@ async fn a_fetch_takes_the_key_of_what_it_claims_and_no_other() {
     queue.remove().await;
 }
 
+/// Not one of them is known to be taken before its rows are tried: whoever holds those does not keep to the keys.
+#[tokio::test]
+async fn a_fetch_gets_past_thousands_of_instances_whose_messages_somebody_holds() {
+    const HELD: i64 = 3_000;
+    let queue = Queue::created().await;
+    let mut competitor = queue.connect().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut competitor,
+        &format!(
+            "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
+             SELECT 'i' || i, '1', 'epoch'::timestamptz + i * interval '1 ms', 'epoch' \
+             FROM generate_series(1, {HELD} + 1) i"
+        ),
+    )
+    .await;
+    must(&mut competitor, "BEGIN; SELECT FROM orchestrator_queue WHERE id < (SELECT max(id) FROM orchestrator_queue) FOR UPDATE")
+        .await;
+
+    let turn = dispatcher::fetch(&mut session, now_ms(), LEASE_MS).await.expect("fetch");
+
+    assert_eq!(turn.expect("one is free").instance, format!("i{}", HELD + 1));
+    must(&mut competitor, "ROLLBACK").await;
+    queue.remove().await;
+}
+
 /// Choices that are the same in each run.
 struct Dice(u64);
 

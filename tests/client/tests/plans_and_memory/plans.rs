@@ -5,7 +5,7 @@ use crate::dispatcher::{code, text};
 use crate::every_function::{assert_same, outcomes, prepare, prepared_outcomes, reference};
 use duroxide_queue_tests::database::Database;
 use duroxide_queue_tests::outcome::{must, must_fail};
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgDatabaseError};
 
 /// A database with the extension and some queues.
 async fn database_with(queues: &[&str]) -> (Database, PgConnection) {
@@ -329,5 +329,40 @@ async fn f2_plans_do_not_depend_on_the_search_path_or_on_temporary_objects() {
     assert_same(&mut session, "a", &expected, "plans used under a hostile path").await;
     must(&mut session, "SET search_path = ''").await;
     assert_same(&mut session, "b", &expected, "no path at all").await;
+    database.remove().await;
+}
+
+/// The library stands in the planning of whatever else the session runs; errors there keep every part.
+#[tokio::test]
+async fn errors_in_planning_other_statements_stay_as_they_are() {
+    let (database, mut session) = database_with(&["a"]).await;
+    // Run while the statement that calls it is planned, since its arguments are constants.
+    must(
+        &mut session,
+        "CREATE FUNCTION a.broken(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN \
+           RAISE EXCEPTION 'out of stock' USING CONSTRAINT = 'stock_check', TABLE = 'goods', DETAIL = 'none left'; END $$",
+    )
+    .await;
+    let mut parts = Vec::new();
+    for loaded in [false, true] {
+        if loaded {
+            must(&mut session, "SELECT a.fetch_orchestration_item(1000, 1000)").await;
+        }
+        let error = sqlx::raw_sql("SELECT a.broken(1)").execute(&mut session).await.expect_err("it raises");
+        let sqlx::Error::Database(error) = error else { panic!("{error}") };
+        let error = error.downcast::<PgDatabaseError>();
+        parts.push([
+            Some(error.message().to_owned()),
+            error.constraint().map(str::to_owned),
+            error.table().map(str::to_owned),
+            error.detail().map(str::to_owned),
+            error.r#where().map(str::to_owned),
+            error.line().map(|line| line.to_string()),
+        ]);
+    }
+
+    assert!(parts[0].iter().all(Option::is_some), "{parts:?}");
+    assert_eq!(parts[0], parts[1], "with the library in the session");
+    drop(session);
     database.remove().await;
 }
