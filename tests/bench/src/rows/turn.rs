@@ -7,7 +7,7 @@ use crate::load;
 use crate::pgbench::{Load, Until};
 use crate::report::Report;
 use crate::side::{Pair, Side};
-use crate::turn_script::{self, SCRIPT};
+use crate::turn_script::{self, ROUND_TRIPS, SCRIPT};
 use async_trait::async_trait;
 use duroxide_queue_tests::outcome::must;
 
@@ -68,9 +68,13 @@ impl Row for Turn {
             commit: self.commit,
         };
         let mut rates = Pair { ours: Vec::new(), theirs: Vec::new() };
+        let mut own = Pair { ours: Vec::new(), theirs: Vec::new() };
         for round in 0..ROUNDS {
             for side in Side::BOTH {
-                rates.of_mut(side).push(load.run(bench, side).await.expect("turns"));
+                let rate = load.run(bench, side).await.expect("turns");
+                let trips = Load { script: ROUND_TRIPS, ..load }.run(bench, side).await.expect("round trips");
+                rates.of_mut(side).push(rate);
+                own.of_mut(side).push((1000.0 / rate - 1000.0 / trips).max(0.001));
                 // The backlog stays what it was.
                 let added = BACKLOG + round * self.turns;
                 let statement = load::ready(added + 1..=added + self.turns);
@@ -86,7 +90,13 @@ impl Row for Turn {
             (clients, Commit::Asynchronous) => format!("the same, {clients} clients"),
             (clients, Commit::Synchronous) => format!("the same with synchronous commit, {clients} clients"),
         };
-        Line::new(self.name, &what, rates.medians(), Unit::PerSecond, self.goal).into()
+        let mut lines = vec![Line::new(self.name, &what, rates.medians(), Unit::PerSecond, self.goal)];
+        // With more clients the processors are busy, and a turn takes as long as it waits for one.
+        if self.clients == 1 {
+            let what = "the same: own cost of a turn, less its two round trips";
+            lines.push(Line::new("turn-1-own", what, own.medians(), Unit::Milliseconds, self.goal));
+        }
+        Report { lines, plots: Vec::new() }
     }
 }
 
