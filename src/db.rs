@@ -21,9 +21,9 @@ const MAX_QUEUES: usize = 16;
 /// How a statement's plan is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planning {
-    /// Index scans and nested loops only, whatever the statistics say.
+    /// Index scans and nested loops only, whatever the statistics say, and none by the time at which a row can be claimed.
     ByIndex,
-    /// As `ByIndex`, and the order of the rows comes from an index, not from a sort.
+    /// Index scans and nested loops only, and the order of the rows comes from an index, not from a sort.
     InIndexOrder,
     /// As PostgreSQL plans any statement.
     ByStatistics,

@@ -11,24 +11,41 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// duroxide-pg's indexes that begin with a column by which no statement of ours looks for rows.
-const HIDDEN: [&CStr; 3] = [c"idx_orch_visible", c"idx_worker_visible", c"idx_worker_available"];
+const THEIRS: [&CStr; 3] = [c"idx_orch_visible", c"idx_worker_visible", c"idx_worker_available"];
+
+/// Those that begin with the time at which a row can be claimed.
+const FOR_SCANS: [&CStr; 4] = [
+    c"orchestrator_queue_ready_idx",
+    c"orchestrator_queue_leased_idx",
+    c"worker_queue_ready_idx",
+    c"worker_queue_leased_idx",
+];
 
 static NEXT_HOOK: OnceLock<pg_sys::get_relation_info_hook_type> = OnceLock::new();
 
 thread_local! {
-    static IN_CALL: Cell<bool> = const { Cell::new(false) };
+    static HIDES: Cell<&'static [&'static [&'static CStr]]> = const { Cell::new(&[]) };
 }
 
-/// Runs `body` with plans that go without them.
-pub(super) fn during<R>(body: impl FnOnce() -> R) -> R {
-    struct Restore(bool);
+/// Runs `body` with plans that go without duroxide-pg's.
+pub(super) fn without_theirs<R>(body: impl FnOnce() -> R) -> R {
+    hiding(&[&THEIRS], body)
+}
+
+/// Runs `body` with plans that go without duroxide-pg's and without those for scans.
+pub(super) fn without_those_for_scans<R>(body: impl FnOnce() -> R) -> R {
+    hiding(&[&THEIRS, &FOR_SCANS], body)
+}
+
+fn hiding<R>(names: &'static [&'static [&'static CStr]], body: impl FnOnce() -> R) -> R {
+    struct Restore(&'static [&'static [&'static CStr]]);
     impl Drop for Restore {
         fn drop(&mut self) {
-            IN_CALL.set(self.0);
+            HIDES.set(self.0);
         }
     }
     // Put back by an error that unwinds, too.
-    let _restore = Restore(IN_CALL.replace(true));
+    let _restore = Restore(HIDES.replace(names));
     body()
 }
 
@@ -55,14 +72,15 @@ unsafe extern "C-unwind" fn hide(
         if let Some(Some(next)) = NEXT_HOOK.get() {
             next(root, relation, inherited, info);
         }
-        if !IN_CALL.get() || (*info).indexlist.is_null() {
+        let hidden = HIDES.get();
+        if hidden.is_empty() || (*info).indexlist.is_null() {
             return;
         }
         for place in (0..(*(*info).indexlist).length).rev() {
             let cell = (*(*info).indexlist).elements.add(place as usize);
             let index = (*cell).ptr_value.cast::<pg_sys::IndexOptInfo>();
             let name = pg_sys::get_rel_name((*index).indexoid);
-            if !name.is_null() && HIDDEN.contains(&CStr::from_ptr(name)) {
+            if !name.is_null() && hidden.iter().any(|names| names.contains(&CStr::from_ptr(name))) {
                 (*info).indexlist = pg_sys::list_delete_nth_cell((*info).indexlist, place);
             }
         }

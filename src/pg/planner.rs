@@ -43,12 +43,15 @@ thread_local! {
 
 /// Runs a whole call; what is planned in it is planned as most of its statements want it.
 pub(crate) fn during_call<R>(body: impl FnOnce() -> R) -> R {
-    hidden_indexes::during(|| planning(Planning::ByIndex, body))
+    hidden_indexes::without_theirs(|| planning(Planning::ByIndex, body))
 }
 
 /// Runs one statement of a call, planned as it wants.
 pub(crate) fn during_statement<R>(statement: Planning, body: impl FnOnce() -> R) -> R {
-    planning(statement, body)
+    match statement {
+        Planning::ByIndex => hidden_indexes::without_those_for_scans(|| planning(statement, body)),
+        Planning::InIndexOrder | Planning::ByStatistics => planning(statement, body),
+    }
 }
 
 fn planning<R>(planning: Planning, body: impl FnOnce() -> R) -> R {

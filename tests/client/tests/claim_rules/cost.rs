@@ -46,7 +46,7 @@ impl Cost {
     }
 
     /// The same in the session's open transaction.
-    async fn of_open(session: &mut PgConnection, call: &str, expected: &str) -> Cost {
+    pub(crate) async fn of_open(session: &mut PgConnection, call: &str, expected: &str) -> Cost {
         let before = Cost::so_far(session).await;
         assert_eq!(text(session, call).await, expected, "{call}");
         let after = Cost::so_far(session).await;

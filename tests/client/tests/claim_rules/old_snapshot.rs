@@ -3,6 +3,7 @@
 //! duroxide-pg's own procedures after the same turns.
 
 use crate::cost::Cost;
+use crate::dispatcher::text;
 use duroxide_pg::MigrationPolicy;
 use duroxide_queue_tests::database::Database;
 use duroxide_queue_tests::outcome::must;
@@ -227,5 +228,63 @@ async fn e2_polls_of_an_empty_queue_do_not_read_all_that_is_dead_each_time() {
     assert!(pages.iter().all(|&pages| pages <= SHORT), "{pages:?} pages, the whole way {whole_way}");
     must(&mut holder, "COMMIT").await;
     drop((session, another, holder, fresh));
+    database.remove().await;
+}
+
+/// The messages of a turn are looked up by their instance. Planned while nothing is leased, all that is leased looks
+/// like less to read; and it would be read by every turn when it is dead, and kept.
+#[tokio::test]
+async fn e2_what_ends_a_lease_does_not_read_the_leases_that_are_gone() {
+    const TURNS: usize = 1_000;
+    const CALLS: [&str; 3] = [
+        "ack_orchestration_item(out_lock_token, 1000, 1, '[]', '[]', '[]', '{}')::text",
+        "renew_orchestration_item_lock(out_lock_token, 1000, 60)::text",
+        "abandon_orchestration_item(out_lock_token, 1000)",
+    ];
+    let database = queue_alone(Kind::Created).await;
+    let mut session = on_queue(&database).await;
+    must(
+        &mut session,
+        "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
+         SELECT 'i' || n, '1', 'epoch', 'epoch' FROM generate_series(1, 20000) n",
+    )
+    .await;
+    must(&mut session, "VACUUM ANALYZE orchestrator_queue").await;
+    must(&mut session, "VACUUM ANALYZE instance_locks").await;
+    let mut holder = on_queue(&database).await;
+    must(&mut holder, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM orchestrator_queue").await;
+
+    let mut entries = Vec::new();
+    for when in ["at first", "later"] {
+        for call in CALLS {
+            let mut seen = Vec::new();
+            for _ in 0..LOOKS {
+                must(&mut session, "BEGIN").await;
+                let token =
+                    text(&mut session, "SELECT out_lock_token FROM fetch_orchestration_item(1000, 60000)")
+                        .await;
+                let end = format!(
+                    "SELECT (coalesce({call}, '') <> 'none')::text FROM (SELECT '{token}') turn (out_lock_token)"
+                );
+                seen.push(Cost::of_open(&mut session, &end, "true").await.entries);
+                must(&mut session, "ROLLBACK").await;
+            }
+            seen.sort_unstable();
+            println!("{when}: {call}: {seen:?}");
+            entries.push(seen[LOOKS / 2]);
+        }
+        let turn = "SELECT ack_orchestration_item(out_lock_token, 1000, 1, '[]', '[]', '[]', '{}') \
+                    FROM fetch_orchestration_item(1000, 60000);";
+        must(&mut session, &format!("BEGIN; {turn} COMMIT;").repeat(TURNS)).await;
+    }
+
+    for (call, (at_first, later)) in CALLS.iter().zip(entries[..3].iter().zip(&entries[3..])) {
+        assert!(
+            later - at_first <= TURNS as i64 / 5,
+            "{call}: {at_first} index entries, after {TURNS} turns {later}"
+        );
+    }
+    must(&mut holder, "COMMIT").await;
+    drop((session, holder));
     database.remove().await;
 }
