@@ -11,31 +11,31 @@ use crate::protocol::Protocol;
 
 #[test]
 fn two_dispatchers_of_one_instance() {
-    holds(Protocol::as_built(fleet::TWO_DISPATCHERS), 358_098, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
+    holds(Protocol::as_built(fleet::TWO_DISPATCHERS), 364_367, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
 }
 
 #[test]
 fn three_dispatchers_of_one_instance() {
-    holds(Protocol::as_built(fleet::THREE_DISPATCHERS), 286_719, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
+    holds(Protocol::as_built(fleet::THREE_DISPATCHERS), 294_079, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
 }
 
 #[test]
 fn two_dispatchers_of_two_instances() {
     let sights = [TAKEOVER, SOME_WAIT, ALL_CONSUMED, TWO_TURNS];
-    holds(Protocol::as_built(fleet::TWO_INSTANCES), 162_054, &sights);
+    holds(Protocol::as_built(fleet::TWO_INSTANCES), 178_549, &sights);
 }
 
 #[test]
 fn two_dispatchers_of_an_instance_that_is_deleted() {
-    holds(Protocol::as_built(fleet::DELETIONS), 148_090, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
+    holds(Protocol::as_built(fleet::DELETIONS), 150_252, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
 }
 
 #[test]
 fn two_deletions_of_two_instances() {
-    holds(Protocol::as_built(fleet::DELETIONS_OF_TWO), 4_176, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
+    holds(Protocol::as_built(fleet::DELETIONS_OF_TWO), 4_368, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
 }
 
 #[test]
 fn two_dispatchers_and_one_whose_client_cannot_be_sent_the_messages() {
-    holds(Protocol::as_built(fleet::FETCHES_IN_VAIN), 22_174, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
+    holds(Protocol::as_built(fleet::FETCHES_IN_VAIN), 23_960, &[TAKEOVER, SOME_WAIT, ALL_CONSUMED]);
 }

@@ -11,7 +11,7 @@ pub enum Guard {
     FreshSnapshot,
     /// claim_instance: passes over an instance without messages.
     AtLeastOneMessage,
-    /// claim_instance, LOCK_MESSAGES: none of an instance with a live lease.
+    /// claim_instance, LEASE_END: passes over an instance with a live lease.
     NoLiveLease,
     /// claim_instance, LOCK_MESSAGES: SKIP LOCKED.
     SkipLockedMessages,

@@ -19,10 +19,16 @@ pub enum Fetch {
     TryKey {
         search: Search,
     },
+    /// LEASE_END, with a snapshot of its own.
+    LookAtLease {
+        attempt: Attempt,
+        old: Option<View>,
+    },
     /// LOCK_MESSAGES begins: it is given a clock, and takes its snapshot.
     Look {
         attempt: Attempt,
         old: Option<View>,
+        has_lock_row: bool,
     },
     /// LOCK_MESSAGES goes on, with the messages that an observer saw to be due when it began.
     LockMessages {
@@ -94,7 +100,8 @@ impl Fetch {
         match self {
             Fetch::Candidates { passed_over } => look_for_candidates(caller, state, passed_over),
             Fetch::TryKey { search } => try_key(caller, state, search),
-            Fetch::Look { attempt, old } => look(caller, state, attempt, old),
+            Fetch::LookAtLease { attempt, old } => look_at_lease(caller, state, attempt, old),
+            Fetch::Look { attempt, old, has_lock_row } => look(caller, state, attempt, old, has_lock_row),
             Fetch::LockMessages { attempt, view, now, due } => {
                 lock_messages(caller, state, attempt, view, now, due)
             }
@@ -148,7 +155,7 @@ impl Fetch {
     pub fn history_changed(&mut self, instance: InstanceId) {
         match self {
             Fetch::TryKey { search } => search.history_changed(instance),
-            Fetch::Look { attempt, old } => {
+            Fetch::LookAtLease { attempt, old } | Fetch::Look { attempt, old, .. } => {
                 attempt.search.history_changed(instance);
                 old.iter_mut().filter(|_| attempt.instance == instance).for_each(|view| view.is_old = true);
             }
@@ -258,15 +265,21 @@ fn try_key(caller: Caller, state: &mut State, search: Search) -> Call {
         }
         *key = Some(caller.session);
     }
-    Call::Fetch(Fetch::Look { attempt, old: candidate.old })
+    Call::Fetch(Fetch::LookAtLease { attempt, old: candidate.old })
 }
 
-fn look(caller: Caller, state: &mut State, attempt: Attempt, old: Option<View>) -> Call {
+fn look_at_lease(caller: Caller, state: &mut State, attempt: Attempt, old: Option<View>) -> Call {
+    let view = old.unwrap_or(view(caller, state, attempt.instance));
+    if view.has_live_lease && caller.keeps(Guard::NoLiveLease) {
+        return attempt.pass_over(caller, state);
+    }
+    Call::Fetch(Fetch::Look { attempt, old, has_lock_row: view.has_lock_row })
+}
+
+fn look(caller: Caller, state: &mut State, attempt: Attempt, old: Option<View>, has_lock_row: bool) -> Call {
     let fresh = view(caller, state, attempt.instance);
-    let view = old.unwrap_or(fresh);
-    let is_leased = view.has_live_lease && caller.keeps(Guard::NoLiveLease);
-    let is_empty = view.due.is_empty() && caller.keeps(Guard::AtLeastOneMessage);
-    if is_leased || is_empty {
+    let view = View { has_lock_row, ..old.unwrap_or(fresh) };
+    if view.due.is_empty() && caller.keeps(Guard::AtLeastOneMessage) {
         return attempt.pass_over(caller, state);
     }
     Call::Fetch(Fetch::LockMessages { attempt, view, now: caller.now(), due: fresh.due })
