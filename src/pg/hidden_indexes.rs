@@ -5,9 +5,10 @@
 //! grown: 46 ms a claim of a work item among 100,000 on PostgreSQL 15, where 0.5 ms is right. No planner
 //! setting forbids that and leaves index scans on offer, so during a call these are not offered.
 
+use crate::db::Planning;
+use crate::pg::planner::{self, Now};
 use core::ffi::CStr;
 use pgrx::pg_sys;
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// duroxide-pg's indexes that begin with a column by which no statement of ours looks for rows.
@@ -22,32 +23,6 @@ const FOR_SCANS: [&CStr; 4] = [
 ];
 
 static NEXT_HOOK: OnceLock<pg_sys::get_relation_info_hook_type> = OnceLock::new();
-
-thread_local! {
-    static HIDES: Cell<&'static [&'static [&'static CStr]]> = const { Cell::new(&[]) };
-}
-
-/// Runs `body` with plans that go without duroxide-pg's.
-pub(super) fn without_theirs<R>(body: impl FnOnce() -> R) -> R {
-    hiding(&[&THEIRS], body)
-}
-
-/// Runs `body` with plans that go without duroxide-pg's and without those for scans.
-pub(super) fn without_those_for_scans<R>(body: impl FnOnce() -> R) -> R {
-    hiding(&[&THEIRS, &FOR_SCANS], body)
-}
-
-fn hiding<R>(names: &'static [&'static [&'static CStr]], body: impl FnOnce() -> R) -> R {
-    struct Restore(&'static [&'static [&'static CStr]]);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            HIDES.set(self.0);
-        }
-    }
-    // Put back by an error that unwinds, too.
-    let _restore = Restore(HIDES.replace(names));
-    body()
-}
 
 /// Asks to be told of relations that are planned for. Called once per backend, when the library loads.
 pub(crate) fn watch() {
@@ -72,7 +47,11 @@ unsafe extern "C-unwind" fn hide(
         if let Some(Some(next)) = NEXT_HOOK.get() {
             next(root, relation, inherited, info);
         }
-        let hidden = HIDES.get();
+        let hidden: &[&[&CStr]] = match planner::now() {
+            Now::OutsideOfCalls => &[],
+            Now::InStatement(Planning::ByIndex) => &[&THEIRS, &FOR_SCANS],
+            Now::InCall | Now::InStatement(_) => &[&THEIRS],
+        };
         if hidden.is_empty() || (*info).indexlist.is_null() {
             return;
         }

@@ -9,7 +9,7 @@
 //! disabled nodes are huge before PostgreSQL 18, which would wake the JIT compiler.
 
 use crate::db::Planning;
-use crate::pg::{guc, hidden_indexes};
+use crate::pg::guc;
 use core::ffi::{CStr, c_char, c_int};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -36,33 +36,43 @@ const BY_STATISTICS: &[(&CStr, &CStr)] = &[
 
 static NEXT_HOOK: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
 
+/// Where a session is as something is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Now {
+    OutsideOfCalls,
+    /// In a call, in nothing of it that says how it wants to be planned.
+    InCall,
+    InStatement(Planning),
+}
+
 thread_local! {
-    /// What is planned now is planned like this; `None` outside of calls.
-    static PLANNING: Cell<Option<Planning>> = const { Cell::new(None) };
+    static NOW: Cell<Now> = const { Cell::new(Now::OutsideOfCalls) };
+}
+
+/// Where this session is.
+pub(super) fn now() -> Now {
+    NOW.get()
 }
 
 /// Runs a whole call; what is planned in it is planned as most of its statements want it.
 pub(crate) fn during_call<R>(body: impl FnOnce() -> R) -> R {
-    hidden_indexes::without_theirs(|| planning(Planning::ByIndex, body))
+    during(Now::InCall, body)
 }
 
 /// Runs one statement of a call, planned as it wants.
-pub(crate) fn during_statement<R>(statement: Planning, body: impl FnOnce() -> R) -> R {
-    match statement {
-        Planning::ByIndex => hidden_indexes::without_those_for_scans(|| planning(statement, body)),
-        Planning::InIndexOrder | Planning::ByStatistics => planning(statement, body),
-    }
+pub(crate) fn during_statement<R>(planning: Planning, body: impl FnOnce() -> R) -> R {
+    during(Now::InStatement(planning), body)
 }
 
-fn planning<R>(planning: Planning, body: impl FnOnce() -> R) -> R {
-    struct Restore(Option<Planning>);
+fn during<R>(now: Now, body: impl FnOnce() -> R) -> R {
+    struct Restore(Now);
     impl Drop for Restore {
         fn drop(&mut self) {
-            PLANNING.set(self.0);
+            NOW.set(self.0);
         }
     }
     // Put back by an error that unwinds, too.
-    let _restore = Restore(PLANNING.replace(Some(planning)));
+    let _restore = Restore(NOW.replace(now));
     body()
 }
 
@@ -96,10 +106,9 @@ unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: the arguments are handed on as they came (planner.c: `planner`).
     unsafe {
-        if PLANNING.get().is_some() {
-            plan_in_call(query, text, options, parameters)
-        } else {
-            plan_as_ever(query, text, options, parameters)
+        match NOW.get() {
+            Now::OutsideOfCalls => plan_as_ever(query, text, options, parameters),
+            Now::InCall | Now::InStatement(_) => plan_in_call(query, text, options, parameters),
         }
     }
 }
@@ -127,10 +136,10 @@ unsafe extern "C-unwind" fn plan_in_call(
     options: c_int,
     parameters: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
-    let settings: &[_] = match PLANNING.get() {
-        Some(Planning::InIndexOrder) => IN_INDEX_ORDER,
-        Some(Planning::ByStatistics) => BY_STATISTICS,
-        Some(Planning::ByIndex) | None => &[],
+    let settings: &[_] = match NOW.get() {
+        Now::InStatement(Planning::InIndexOrder) => IN_INDEX_ORDER,
+        Now::InStatement(Planning::ByStatistics) => BY_STATISTICS,
+        Now::InStatement(Planning::ByIndex) | Now::InCall | Now::OutsideOfCalls => &[],
     };
     // SAFETY: as in `plan`; the guard turns an error into one that unwinds what is on the stack here.
     let plan =

@@ -124,6 +124,12 @@ macro_rules! is_of_a_version {
     };
 }
 
+macro_rules! of_a_free_instance {
+    () => {
+        concat!(is_not_leased!(), "\n  AND ", is_of_a_version!())
+    };
+}
+
 macro_rules! candidate {
     () => {
         "
@@ -139,10 +145,7 @@ static READY: Statement = Statement {
         candidate!(),
         "q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($7, $8)
   AND ",
-        is_not_leased!(),
-        "
-  AND ",
-        is_of_a_version!(),
+        of_a_free_instance!(),
         "
 ORDER BY q.visible_at, q.id
 LIMIT $4"
@@ -189,10 +192,7 @@ static EXPIRED: Statement = Statement {
         candidate!(),
         "q.lock_token IS NOT NULL AND q.locked_until <= $2 AND q.locked_until >= $7 AND (q.visible_at <= $1) IS TRUE
   AND ",
-        is_not_leased!(),
-        "
-  AND ",
-        is_of_a_version!(),
+        of_a_free_instance!(),
         "
 ORDER BY q.locked_until, q.id
 LIMIT GREATEST($4, 1000)"
@@ -230,10 +230,7 @@ static NEWER: Statement = Statement {
         candidate!(),
         "q.id > $9 AND q.lock_token IS NULL AND (q.visible_at <= $1) IS TRUE AND ((q.visible_at, q.id) < ($7, $8)) IS TRUE
   AND ",
-        is_not_leased!(),
-        "
-  AND ",
-        is_of_a_version!(),
+        of_a_free_instance!(),
         "
 ORDER BY q.id
 LIMIT $4"

@@ -243,6 +243,15 @@ async fn dispatchers_that_start_at_once_all_get_an_instance_in_their_first_call(
     }
 }
 
+/// Messages of as many instances, `i1` the first in line.
+fn one_after_another(instances: i64) -> String {
+    format!(
+        "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
+         SELECT 'i' || i, '1', 'epoch'::timestamptz + i * interval '1 ms', 'epoch' \
+         FROM generate_series(1, {instances}) i"
+    )
+}
+
 /// A scan that took keys of rows which it does not return would keep others from them, and fill the lock table.
 #[tokio::test]
 async fn a_fetch_takes_the_key_of_what_it_claims_and_no_other() {
@@ -251,27 +260,20 @@ async fn a_fetch_takes_the_key_of_what_it_claims_and_no_other() {
     let queue = Queue::created().await;
     let mut competitor = queue.connect().await;
     let mut session = queue.connect().await;
+    must(&mut competitor, &one_after_another(INSTANCES)).await;
     must(
         &mut competitor,
-        &format!(
-            "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
-             SELECT 'i' || i, '1', 'epoch'::timestamptz + i * interval '1 ms', 'epoch' \
-             FROM generate_series(1, {INSTANCES}) i; \
-             INSERT INTO instance_locks SELECT 'i' || {HELD} + 1, 't', 9000000000000000, 0"
-        ),
+        &format!("INSERT INTO instance_locks SELECT 'i' || {HELD} + 1, 't', 9000000000000000, 0"),
     )
     .await;
+    let hold_keys = format!(
+        "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}.i' || i)::bigint) FROM generate_series(1, {HELD}) i",
+        queue.schema()
+    );
     // The second time no index gives the order: whatever the plan is, the first free row is looked for one by one.
     for change in ["SELECT 1", "DROP INDEX orchestrator_queue_ready_idx"] {
         must(&mut competitor, change).await;
-        must(
-            &mut competitor,
-            &format!(
-                "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}.i' || i)::bigint) FROM generate_series(1, {HELD}) i",
-                queue.schema()
-            ),
-        )
-        .await;
+        must(&mut competitor, &hold_keys).await;
         must(&mut session, "BEGIN").await;
         let turn = dispatcher::fetch(&mut session, now_ms(), LEASE_MS).await.expect("fetch");
         assert_eq!(turn.expect("free instances").instance, format!("i{}", HELD + 2), "{change}");
@@ -283,14 +285,7 @@ async fn a_fetch_takes_the_key_of_what_it_claims_and_no_other() {
     }
 
     must(&mut session, &format!("DELETE FROM orchestrator_queue WHERE instance_id <> ALL (ARRAY(SELECT 'i' || i FROM generate_series(1, {HELD} + 1) i))")).await;
-    must(
-        &mut competitor,
-        &format!(
-            "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}.i' || i)::bigint) FROM generate_series(1, {HELD}) i",
-            queue.schema()
-        ),
-    )
-    .await;
+    must(&mut competitor, &hold_keys).await;
     must(&mut session, "BEGIN").await;
     for _ in 0..3 {
         assert_eq!(dispatcher::fetch(&mut session, now_ms(), LEASE_MS).await.expect("fetch"), None);
@@ -309,15 +304,7 @@ async fn a_fetch_gets_past_thousands_of_instances_whose_messages_somebody_holds(
     let queue = Queue::created().await;
     let mut competitor = queue.connect().await;
     let mut session = queue.connect().await;
-    must(
-        &mut competitor,
-        &format!(
-            "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) \
-             SELECT 'i' || i, '1', 'epoch'::timestamptz + i * interval '1 ms', 'epoch' \
-             FROM generate_series(1, {HELD} + 1) i"
-        ),
-    )
-    .await;
+    must(&mut competitor, &one_after_another(HELD + 1)).await;
     must(&mut competitor, "BEGIN; SELECT FROM orchestrator_queue WHERE id < (SELECT max(id) FROM orchestrator_queue) FOR UPDATE")
         .await;
 
