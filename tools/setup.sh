@@ -34,8 +34,9 @@ apt_install() {
   { apt-get update && apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "apt-get failed"; }
 }
 
+# Not libclang-cpp, which lies beside it and is another library.
 have_libclang() {
-  [ -n "${LIBCLANG_PATH:-}" ] || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || ldconfig -p | grep -q 'libclang[-.]'
+  [ -n "${LIBCLANG_PATH:-}" ] || { compgen -G '/usr/lib/llvm-*/lib/libclang*.so*'; ldconfig -p; } | grep -E 'libclang(-[0-9.]+)?\.so' >/dev/null
 }
 
 # Looks for what is needed, not for package names: a user's own clang is as good as Debian's.
