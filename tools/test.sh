@@ -147,9 +147,9 @@ package() {
 # Reads a runner's log, prints "passed failed": lines of cargo test, of nextest, of pg_regress before 16 and since.
 count() {
   sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
-    /^test result:/ { passed += $4; failed += $6 }
+    /^test result:/ && !summary { passed += $4; failed += $6 }
     /^ *Summary \[/ {
-      passed = failed = 0 # and not what single tests printed
+      passed = failed = 0; summary = 1 # and not what single tests print, before it or after
       for (i = 2; i <= NF; i++) { if ($i ~ /^passed/) passed += $(i-1); if ($i ~ /^(failed|timed)/) failed += $(i-1) }
     }
     /^(test|ok|not ok) .* ms$/ { if (/^not ok| FAILED /) failed++; else passed++ }
@@ -205,7 +205,7 @@ try package "${MAJORS[-1]}"
 
 for log in "${FAILURES[@]}"; do
   printf '\n==> %s (its end)\n' "$log"
-  tail -n 40 "$log"
+  tail -n 60 "$log"
 done
 
 total_passed=0 total_failed=0

@@ -18,6 +18,9 @@ const EXPLAINED: [(&str, &str); 7] = [
     ("WARNING", "57P02"),
 ];
 
+/// What the server warns of when the session that the murderer picked ended before it got there.
+const DEAD_ALREADY: &str = "is not a PostgreSQL backend process";
+
 /// What was logged.
 #[derive(Debug, Default)]
 pub struct Log {
@@ -51,7 +54,8 @@ impl Log {
             let Some((prefix, _)) = line.split_once(&format!(" {level}:  ")) else { continue };
             let code = prefix.rsplit(' ').next().unwrap_or_default();
             *self.lines.entry((level.to_owned(), code.to_owned())).or_default() += 1;
-            if !EXPLAINED.contains(&(level, code)) {
+            let is_of_the_murderer = (level, code) == ("WARNING", "01000") && line.ends_with(DEAD_ALREADY);
+            if !is_of_the_murderer && !EXPLAINED.contains(&(level, code)) {
                 self.unexplained.push(line.to_owned());
             }
         }
