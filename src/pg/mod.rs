@@ -17,4 +17,5 @@ pub(crate) mod result_set;
 pub(crate) mod server_clock;
 pub(crate) mod spi;
 pub(crate) mod subtransaction;
+pub(crate) mod transaction;
 pub(crate) mod values;

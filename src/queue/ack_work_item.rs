@@ -14,24 +14,31 @@ pub(crate) struct Completion {
 }
 
 /// The item goes only while its lease lives, if the caller tells the time; without a time its
-/// token is enough. The session that it belongs to has been active.
-static ACKNOWLEDGE: Statement = Statement {
+/// token is enough.
+static TAKE_AWAY: Statement = Statement {
     text: "
-WITH done AS (
-  DELETE FROM {q}.worker_queue w
-  WHERE w.lock_token = $1 AND ($2 IS NULL OR w.locked_until > $2)
-  RETURNING w.session_id, w.locked_until
-), completion AS (
-  INSERT INTO {q}.orchestrator_queue (instance_id, work_item, visible_at, created_at)
-  SELECT $3, $4, $5, $5 FROM done WHERE $4 IS NOT NULL
-), active AS (
-  UPDATE {q}.sessions s
-  SET last_activity_at = $6
-  FROM done
-  WHERE s.session_id = done.session_id AND s.locked_until > $6
-)
-SELECT done.locked_until FROM done",
-    parameters: &[TEXT, INT8, TEXT, TEXT, TIMESTAMPTZ, INT8],
+DELETE FROM {q}.worker_queue w
+WHERE w.lock_token = $1 AND ($2 IS NULL OR w.locked_until > $2)
+RETURNING w.session_id, w.locked_until",
+    parameters: &[TEXT, INT8],
+    planning: Planning::ByIndex,
+};
+
+static SEND_COMPLETION: Statement = Statement {
+    text: "
+INSERT INTO {q}.orchestrator_queue (instance_id, work_item, visible_at, created_at)
+VALUES ($1, $2, $3, $3)",
+    parameters: &[TEXT, TEXT, TIMESTAMPTZ],
+    planning: Planning::ByIndex,
+};
+
+/// The session that the item belonged to has been active.
+static NOTE_ACTIVITY: Statement = Statement {
+    text: "
+UPDATE {q}.sessions s
+SET last_activity_at = $2
+WHERE s.session_id = $1 AND s.locked_until > $2",
+    parameters: &[TEXT, INT8],
     planning: Planning::ByIndex,
 };
 
@@ -55,21 +62,17 @@ pub(crate) fn acknowledge(
     if let Some(completion) = sendable {
         json::guard("p_completion_json", completion.json.bytes(), Form::Jsonb)?;
     }
-    let rows = db.query(
-        &ACKNOWLEDGE,
-        &[
-            lock_token.into(),
-            now_ms.into(),
-            sendable.and_then(|completion| completion.instance_id).into(),
-            sendable.map(|completion| completion.json).into(),
-            visible_at.into(),
-            caller_ms.into(),
-        ],
-    );
-    let Some(done) = rows.first() else { return Err(Error::WorkItemGone) };
+    let rows = db.query(&TAKE_AWAY, &[lock_token.into(), now_ms.into()]);
+    let Some(taken) = rows.first() else { return Err(Error::WorkItemGone) };
     // The row may have been waited for, and the lease have ended meanwhile.
-    if let (Some(clock), Some(locked_until_ms)) = (clock, done.int8(1)) {
+    if let (Some(clock), Some(locked_until_ms)) = (clock, taken.int8(2)) {
         clock.left_until(locked_until_ms)?.ok_or(Error::WorkItemGone)?;
+    }
+    if let Some(Completion { instance_id, json }) = sendable {
+        db.query(&SEND_COMPLETION, &[instance_id.into(), json.into(), visible_at.into()]);
+    }
+    if let Some(session_id) = taken.text(1) {
+        db.query(&NOTE_ACTIVITY, &[session_id.into(), caller_ms.into()]);
     }
     match completion {
         Some(completion) if completion.instance_id.is_none() => Err(Error::CompletionNeeds("p_instance_id")),

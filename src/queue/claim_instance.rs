@@ -274,18 +274,18 @@ impl Scan for CandidateScan<'_> {
             any: &ANY,
             any_expired: &ANY_EXPIRED,
             expired: &EXPIRED,
-            ready: if self.look == Look::PastOthers { &PAST_OTHERS } else { &READY },
             newer: &NEWER,
             highest_id: &HIGHEST_ID,
         }
     }
 
-    fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d> {
+    fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place, _: bool) -> Rows<'d> {
         match self.look {
             Look::AtHead => {
                 db.query(&HEAD, &[visible_until(now_ms).into(), start.visible_at.into(), start.id.into()])
             }
-            Look::PastOthers | Look::Window(_) => scan_start::ready(self, db, now_ms, window, start),
+            Look::PastOthers => scan_start::ready_by(&PAST_OTHERS, self, db, now_ms, window, start),
+            Look::Window(_) => scan_start::ready_by(&READY, self, db, now_ms, window, start),
         }
     }
 

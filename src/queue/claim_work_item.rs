@@ -7,9 +7,9 @@ use crate::clock::{Clock, visible_until};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
 use crate::pg::advisory::Key;
-use crate::pg::spi::{self, Value};
+use crate::pg::spi::{self, Rows, Value};
 use crate::pg::values::{Text, TextArray, TextBuf};
-use crate::pg::{encoding, lock_timeout, probe};
+use crate::pg::{encoding, lock_timeout, probe, transaction};
 use crate::queue::claim_instance::new_lock_token;
 use crate::queue::scan_start::{self, Place, Row, Scan, Statements};
 
@@ -61,22 +61,26 @@ pub(crate) struct ClaimedWorkItem {
 struct Candidate {
     id: i64,
     session: Option<(Vec<u8>, Key)>,
+    /// The item and its attempts, if the scan has locked its row.
+    locked: Option<(TextBuf, i32)>,
 }
 
 /// Claims the first free work item in order of (visible_at, id).
+///
+/// The row of one that is bound to a session is to be locked under the session's key only, so the scan locks what it finds
+/// only where the backend's last claim was of one that is bound to none; and not where that found nothing, so that an
+/// empty queue is known for one. Where nothing can be written nothing is locked: a poll of an empty queue works there.
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem>> {
     let memories = db.memories();
+    let expects_no_session = memories.was_bound_to_no_session.take() && !transaction::is_read_only();
     let mut passed_over: Vec<i64> = Vec::new();
     for window in memories.tried.windows() {
-        let scan = CandidateScan { request, passed_over: &passed_over };
-        let candidates = scan_start::candidates(
-            &scan,
-            db,
-            &memories.work_items,
-            window,
-            Place::FIRST,
-            !passed_over.is_empty(),
-        )?;
+        let is_repeated = !passed_over.is_empty();
+        let locks_head = expects_no_session && !is_repeated;
+        let window = if locks_head { 1 } else { window };
+        let scan = CandidateScan { request, passed_over: &passed_over, locks_head };
+        let candidates =
+            scan_start::candidates(&scan, db, &memories.work_items, window, Place::FIRST, is_repeated)?;
         if candidates.is_empty() {
             return Ok(None);
         }
@@ -89,11 +93,15 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem
                 None => rest.iter().take_while(|candidate| candidate.session.is_none()).count(),
             };
             let ids: Vec<i64> = rest[..run].iter().map(|candidate| candidate.id).collect();
-            let claimed = match &first.session {
-                Some((session_id, key)) => claim_with_session(db, request, first.id, session_id, *key)?,
-                None => take(db, request, &ids)?,
+            let claimed = match (&first.session, &first.locked) {
+                (Some((session_id, key)), _) => claim_with_session(db, request, first.id, session_id, *key)?,
+                (None, Some((work_item, attempt_count))) => {
+                    mark(db, request, first.id, work_item, *attempt_count)?
+                }
+                (None, None) => take(db, request, &ids)?,
             };
             if let Some((id, claimed)) = claimed {
+                memories.was_bound_to_no_session.set(first.session.is_none());
                 let tried = ids.iter().take_while(|&&tried| tried != id).count() + 1;
                 memories.tried.note((passed_over.len() + tried) as i64);
                 return Ok(Some(claimed));
@@ -121,11 +129,41 @@ macro_rules! for_this_worker {
     };
 }
 
+macro_rules! ready {
+    () => {
+        concat!(
+            "w.lock_token IS NULL AND w.visible_at <= $1 AND (w.visible_at, w.id) >= ($8, $9)
+  AND ",
+            for_this_worker!(),
+            "
+ORDER BY w.visible_at, w.id
+LIMIT $4"
+        )
+    };
+}
+
+/// The first unclaimed item that nobody else has locked, and its lock. Many workers that claim at once pass over each
+/// other's items here.
+static LOCK_HEAD: Statement = Statement {
+    text: concat!(
+        "
+SELECT w.id, w.session_id, pg_catalog.hashtext({key} || 'session.' || w.session_id)::bigint,
+       w.visible_at, NULL::bigint, w.work_item, w.attempt_count
+FROM {q}.worker_queue w
+WHERE ",
+        ready!(),
+        "
+FOR UPDATE SKIP LOCKED"
+    ),
+    parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8],
+    planning: Planning::InIndexOrder,
+};
+
 macro_rules! candidate {
     () => {
         "
 SELECT w.id, w.session_id, pg_catalog.hashtext({key} || 'session.' || w.session_id)::bigint,
-       w.visible_at, w.locked_until
+       w.visible_at, w.locked_until, NULL::text, NULL::integer
 FROM {q}.worker_queue w
 WHERE "
     };
@@ -133,15 +171,7 @@ WHERE "
 
 /// Unclaimed items. Those of the future are behind where it ends, live leases are not in its index.
 static READY: Statement = Statement {
-    text: concat!(
-        candidate!(),
-        "w.lock_token IS NULL AND w.visible_at <= $1 AND (w.visible_at, w.id) >= ($8, $9)
-  AND ",
-        for_this_worker!(),
-        "
-ORDER BY w.visible_at, w.id
-LIMIT $4"
-    ),
+    text: concat!(candidate!(), ready!()),
     parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8],
     planning: Planning::InIndexOrder,
 };
@@ -213,6 +243,7 @@ FROM (SELECT pg_catalog.pg_get_serial_sequence(pg_catalog.quote_ident({name}) ||
 struct CandidateScan<'r> {
     request: &'r Request,
     passed_over: &'r [i64],
+    locks_head: bool,
 }
 
 impl Scan for CandidateScan<'_> {
@@ -223,10 +254,18 @@ impl Scan for CandidateScan<'_> {
             any: &ANY,
             any_expired: &ANY_EXPIRED,
             expired: &EXPIRED,
-            ready: &READY,
             newer: &NEWER,
             highest_id: &HIGHEST_ID,
         }
+    }
+
+    fn passes_over_others(&self) -> bool {
+        self.locks_head
+    }
+
+    fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place, are_first: bool) -> Rows<'d> {
+        let statement = if self.locks_head && are_first { &LOCK_HEAD } else { &READY };
+        scan_start::ready_by(statement, self, db, now_ms, window, start)
     }
 
     fn filter(&self) -> u64 {
@@ -260,9 +299,44 @@ impl Scan for CandidateScan<'_> {
         Some(Row {
             place: Place { visible_at: row.timestamptz(4)?, id },
             lease_end_ms: row.int8(5),
-            candidate: Candidate { id, session },
+            candidate: Candidate { id, session, locked: row.text_buf(6).zip(row.int4(7)) },
         })
     }
+}
+
+/// Claims an item whose row this transaction has locked.
+static MARK: Statement = Statement {
+    text: "
+UPDATE {q}.worker_queue w
+SET lock_token = $2, locked_until = $3, attempt_count = $4
+WHERE w.id = $1",
+    parameters: &[INT8, TEXT, INT8, INT4],
+    planning: Planning::ByIndex,
+};
+
+/// The item and its id.
+fn mark(
+    db: &Db,
+    request: &Request,
+    id: i64,
+    work_item: &TextBuf,
+    attempt_count: i32,
+) -> Result<Option<(i64, ClaimedWorkItem)>> {
+    if !encoding::reaches_client(&work_item.0) {
+        return Ok(None);
+    }
+    let lock_token = new_lock_token();
+    let attempt_count = attempt_count.saturating_add(1);
+    let marked = lock_timeout::at_least_a_second(db.schema(), &[c"worker_queue"], || {
+        let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
+        let arguments = [id.into(), lock_token.as_bytes().into(), until_ms.into(), attempt_count.into()];
+        Ok(db.query(&MARK, &arguments).affected())
+    })?;
+    // A trigger of the owner's may have kept the row as it was.
+    if marked == 0 {
+        return Ok(None);
+    }
+    Ok(Some((id, ClaimedWorkItem { work_item: work_item.clone(), lock_token, attempt_count })))
 }
 
 /// Takes the first of the given items that nobody else holds or has taken since.

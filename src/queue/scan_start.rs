@@ -171,8 +171,6 @@ pub(crate) struct Statements {
     pub(crate) any_expired: &'static Statement,
     /// Rows of expired leases; own parameter: the first end of a lease.
     pub(crate) expired: &'static Statement,
-    /// Unclaimed rows; own parameters: the place to start at.
-    pub(crate) ready: &'static Statement,
     /// Unclaimed rows before a place with a higher id than a known one; own parameters: place and id.
     pub(crate) newer: &'static Statement,
     /// The highest id that there is, or was if there is none.
@@ -197,13 +195,8 @@ pub(crate) trait Scan {
     /// The caller's time, now.
     fn now_ms(&self) -> Result<i64>;
 
-    /// Unclaimed rows from a place on.
-    fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d>
-    where
-        Self: Sized,
-    {
-        ready(self, db, now_ms, window, start)
-    }
+    /// Unclaimed rows from a place on. `are_first` tells that no other row can come before them.
+    fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place, are_first: bool) -> Rows<'d>;
 
     /// What the statements that find rows begin with.
     fn arguments(&self, now_ms: i64, window: i64) -> Vec<Value<'_>>;
@@ -212,10 +205,17 @@ pub(crate) trait Scan {
     fn row(&self, row: &spi::Row<'_>) -> Option<Row<Self::Candidate>>;
 }
 
-/// Unclaimed rows from a place on, by the scan's own statement for them.
-pub(crate) fn ready<'d, S: Scan>(scan: &S, db: &'d Db, now_ms: i64, window: i64, start: Place) -> Rows<'d> {
+/// Unclaimed rows from a place on, by a statement with the scan's own parameters and the place.
+pub(crate) fn ready_by<'d, S: Scan>(
+    statement: &'static Statement,
+    scan: &S,
+    db: &'d Db,
+    now_ms: i64,
+    window: i64,
+    start: Place,
+) -> Rows<'d> {
     let own = [start.visible_at.into(), start.id.into()];
-    db.query(scan.statements().ready, &[scan.arguments(now_ms, window).as_slice(), &own].concat())
+    db.query(statement, &[scan.arguments(now_ms, window).as_slice(), &own].concat())
 }
 
 fn is_any<S: Scan>(scan: &S, db: &Db, now_ms: i64) -> bool {
@@ -223,8 +223,15 @@ fn is_any<S: Scan>(scan: &S, db: &Db, now_ms: i64) -> bool {
     any.first().and_then(|row| row.bool(1)) == Some(true)
 }
 
-/// The first candidates from `start` on, at least a window of them if there are as many.
-fn scan_from<S: Scan>(scan: &S, db: &Db, start: &Start, window: i64) -> Result<Found<S::Candidate>> {
+/// The first candidates from `start` on, at least a window of them if there are as many; `are_all` tells that the caller
+/// looks nowhere else.
+fn scan_from<S: Scan>(
+    scan: &S,
+    db: &Db,
+    start: &Start,
+    window: i64,
+    are_all: bool,
+) -> Result<Found<S::Candidate>> {
     let statements = scan.statements();
     let now_ms = scan.now_ms()?;
     let mut found = Found::nothing_until(now_ms);
@@ -232,7 +239,8 @@ fn scan_from<S: Scan>(scan: &S, db: &Db, start: &Start, window: i64) -> Result<F
         let arguments = [scan.arguments(now_ms, window).as_slice(), &[start.lease_end_ms.into()]].concat();
         found.add_expired(rows_of(scan, &db.query(statements.expired, &arguments)));
     }
-    found.add_ready(rows_of(scan, &scan.ready(db, now_ms, window, start.ready)));
+    let are_first = are_all && found.rows.is_empty();
+    found.add_ready(rows_of(scan, &scan.ready(db, now_ms, window, start.ready, are_first)));
     Ok(found)
 }
 
@@ -285,7 +293,7 @@ pub(crate) fn candidates<S: Scan>(
     let found = if remembered.is_idle.get() && !is_any(scan, db, now_ms) {
         Found::nothing_until(now_ms)
     } else {
-        scan_from(scan, db, &head, window)?
+        scan_from(scan, db, &head, window, true)?
     };
     let touched = buffers::touched() - touched_before;
     let is_warm = remembered.is_warm.replace(true);
@@ -321,7 +329,7 @@ fn from_memory<S: Scan>(
     after: Place,
 ) -> Result<Vec<Row<S::Candidate>>> {
     let start = Start { ready: memory.start.ready.max(after), ..memory.start };
-    let mut rows = scan_from(scan, db, &start, window)?.rows;
+    let mut rows = scan_from(scan, db, &start, window, memory.newer.is_none())?.rows;
     let began = Instant::now();
     if let Some(Newer { known_id, look_at }) = memory.newer
         && (look_at <= began || rows.is_empty())

@@ -170,16 +170,28 @@ async fn wal_of(session: &mut PgConnection, call: &str) -> Option<String> {
 #[tokio::test]
 async fn g3_readers_and_empty_polls_work_in_a_read_only_transaction() {
     let (queue, mut session) = with_nothing_to_claim().await;
-    must(&mut session, "BEGIN READ ONLY").await;
-    for read in READS {
-        must(&mut session, read).await;
+    for has_claimed in [false, true] {
+        if has_claimed {
+            must(
+                &mut session,
+                "SELECT enqueue_orchestrator_work('free', '1', 'epoch'), enqueue_worker_work('1', 0)",
+            )
+            .await;
+            for fetch in FETCHES {
+                assert_eq!(must(&mut session, fetch).await.len(), 1, "{fetch}");
+            }
+        }
+        must(&mut session, "BEGIN READ ONLY").await;
+        for read in READS {
+            must(&mut session, read).await;
+        }
+        for fetch in FETCHES {
+            assert_eq!(must(&mut session, fetch).await.len(), 0, "{fetch}, has claimed: {has_claimed}");
+        }
+        must(&mut session, "COMMIT").await;
     }
-    for fetch in FETCHES {
-        assert_eq!(must(&mut session, fetch).await.len(), 0, "{fetch}");
-    }
-    must(&mut session, "COMMIT").await;
 
-    must(&mut session, "SELECT enqueue_orchestrator_work('free', '1', 'epoch'), enqueue_worker_work('1', 0)")
+    must(&mut session, "SELECT enqueue_orchestrator_work('new', '1', 'epoch'), enqueue_worker_work('1', 0)")
         .await;
     for call in [
         FETCHES[0],
@@ -193,7 +205,7 @@ async fn g3_readers_and_empty_polls_work_in_a_read_only_transaction() {
         assert_eq!(outcome.code(), Some(code::READ_ONLY_SQL_TRANSACTION), "{call}: {outcome:?}");
         must(&mut session, "ROLLBACK").await;
     }
-    let untouched = "SELECT count(*) FROM orchestrator_queue WHERE attempt_count > 0";
+    let untouched = "SELECT count(*) FROM orchestrator_queue WHERE instance_id = 'new' AND attempt_count > 0";
     assert_eq!(number(&mut session, untouched).await, 0);
     queue.remove().await;
 }

@@ -111,6 +111,33 @@ async fn d7_an_escape_that_latin1_has_no_character_for_stops_nobody() {
 }
 
 #[tokio::test]
+async fn d7_a_work_item_that_a_client_has_no_characters_for_is_left_to_another() {
+    let (database, mut session) = queue_in("UTF8").await;
+    must(
+        &mut session,
+        r#"SELECT enqueue_worker_work('"€"', 1), enqueue_worker_work('"1"', 2), enqueue_worker_work('"2"', 3);
+           SET client_encoding = LATIN1"#,
+    )
+    .await;
+
+    // The second claim of a session goes another way than the first.
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        taken.push(dispatcher::take(&mut session, NOW_MS, LEASE_MS).await.expect("a fetch"));
+    }
+    must(&mut session, "SET client_encoding = UTF8").await;
+    let left = dispatcher::take(&mut session, NOW_MS, LEASE_MS).await.expect("a fetch").expect("the item");
+
+    assert_eq!(
+        taken.iter().flatten().map(|item| item.item.as_str()).collect::<Vec<_>>(),
+        [r#""1""#, r#""2""#]
+    );
+    assert_eq!((left.item.as_str(), left.attempts), (r#""€""#, 1));
+    drop(session);
+    database.remove().await;
+}
+
+#[tokio::test]
 async fn d7_bytes_of_any_kind_are_text_in_sql_ascii() {
     let (database, mut session) = queue_in("SQL_ASCII").await;
     // The byte E9 is é in Latin-1 and nothing in UTF-8, where é is C3 A9: two names.
