@@ -64,15 +64,15 @@ pub(crate) fn acknowledge(
     }
     let rows = db.query(&TAKE_AWAY, &[lock_token.into(), now_ms.into()]);
     let Some(taken) = rows.first() else { return Err(Error::WorkItemGone) };
-    // The row may have been waited for, and the lease have ended meanwhile.
-    if let (Some(clock), Some(locked_until_ms)) = (clock, taken.int8(2)) {
-        clock.left_until(locked_until_ms)?.ok_or(Error::WorkItemGone)?;
-    }
     if let Some(Completion { instance_id, json }) = sendable {
         db.query(&SEND_COMPLETION, &[instance_id.into(), json.into(), visible_at.into()]);
     }
-    if let Some(session_id) = taken.text(1) {
+    if let Some((session_id, caller_ms)) = taken.text(1).zip(caller_ms) {
         db.query(&NOTE_ACTIVITY, &[session_id.into(), caller_ms.into()]);
+    }
+    // Rows may have been waited for, and the lease have ended meanwhile.
+    if let (Some(clock), Some(locked_until_ms)) = (clock, taken.int8(2)) {
+        clock.left_until(locked_until_ms)?.ok_or(Error::WorkItemGone)?;
     }
     match completion {
         Some(completion) if completion.instance_id.is_none() => Err(Error::CompletionNeeds("p_instance_id")),

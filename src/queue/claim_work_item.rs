@@ -61,55 +61,68 @@ pub(crate) struct ClaimedWorkItem {
 struct Candidate {
     id: i64,
     session: Option<(Vec<u8>, Key)>,
-    /// The item and its attempts, if the scan has locked its row.
-    locked: Option<(TextBuf, i32)>,
+    /// What the item says, if the scan has locked its row.
+    locked: Option<TextBuf>,
 }
 
 /// Claims the first free work item in order of (visible_at, id).
-///
-/// The row of one that is bound to a session is to be locked under the session's key only, so the scan locks what it finds
-/// only where the backend's last claim was of one that is bound to none; and not where that found nothing, so that an
-/// empty queue is known for one. Where nothing can be written nothing is locked: a poll of an empty queue works there.
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem>> {
     let memories = db.memories();
-    let expects_no_session = memories.was_bound_to_no_session.take() && !transaction::is_read_only();
+    // Where nothing can be written nothing can be locked, but a poll of an empty queue works.
+    let mut locks_head = memories.plain_claims.is_over() && !transaction::is_read_only();
+    let mut in_vain = false;
     let mut passed_over: Vec<i64> = Vec::new();
-    for window in memories.tried.windows() {
+    let mut windows = memories.tried.windows();
+    let mut next_window = windows.next();
+    while let Some(window) = next_window {
         let is_repeated = !passed_over.is_empty();
-        let locks_head = expects_no_session && !is_repeated;
-        let window = if locks_head { 1 } else { window };
         let scan = CandidateScan { request, passed_over: &passed_over, locks_head };
-        let candidates =
+        let mut candidates =
             scan_start::candidates(&scan, db, &memories.work_items, window, Place::FIRST, is_repeated)?;
+        if candidates.is_empty() && locks_head {
+            locks_head = false;
+            in_vain = true;
+            continue;
+        }
         if candidates.is_empty() {
+            memories.plain_claims.found_nothing();
             return Ok(None);
         }
-        let mut rest = candidates.as_slice();
-        while let Some(first) = rest.first() {
+        let mut rest = candidates.as_mut_slice();
+        while let Some(first) = rest.first_mut() {
             pgrx::check_for_interrupts!();
+            if let Some(work_item) = first.locked.take() {
+                if let Some(claimed) = mark(db, request, first.id, work_item)? {
+                    memories.plain_claims.claimed(false);
+                    return Ok(Some(claimed));
+                }
+                passed_over.push(first.id);
+                rest = &mut rest[1..];
+                continue;
+            }
             // A run of items that are bound to no session is tried in one statement.
-            let run = match first.session {
+            let run = match rest[0].session {
                 Some(_) => 1,
                 None => rest.iter().take_while(|candidate| candidate.session.is_none()).count(),
             };
             let ids: Vec<i64> = rest[..run].iter().map(|candidate| candidate.id).collect();
-            let claimed = match (&first.session, &first.locked) {
-                (Some((session_id, key)), _) => claim_with_session(db, request, first.id, session_id, *key)?,
-                (None, Some((work_item, attempt_count))) => {
-                    mark(db, request, first.id, work_item, *attempt_count)?
-                }
-                (None, None) => take(db, request, &ids)?,
+            let claimed = match &rest[0].session {
+                Some((session_id, key)) => claim_with_session(db, request, ids[0], session_id, *key)?,
+                None => take(db, request, &ids)?,
             };
             if let Some((id, claimed)) = claimed {
-                memories.was_bound_to_no_session.set(first.session.is_none());
                 let tried = ids.iter().take_while(|&&tried| tried != id).count() + 1;
                 memories.tried.note((passed_over.len() + tried) as i64);
+                memories.plain_claims.claimed(in_vain);
                 return Ok(Some(claimed));
             }
             passed_over.extend(ids);
-            rest = &rest[run..];
+            rest = &mut rest[run..];
         }
+        locks_head = false;
+        next_window = windows.next();
     }
+    memories.plain_claims.found_nothing();
     Ok(None)
 }
 
@@ -136,24 +149,26 @@ macro_rules! ready {
   AND ",
             for_this_worker!(),
             "
-ORDER BY w.visible_at, w.id
-LIMIT $4"
+ORDER BY w.visible_at, w.id"
         )
     };
 }
 
-/// The first unclaimed item that nobody else has locked, and its lock. Many workers that claim at once pass over each
-/// other's items here.
+/// The first unclaimed item that nobody else has locked, and its lock: many workers that claim at once pass over each
+/// other's items here. Nothing while any item is bound to a session, whether it can be claimed or not: the row of such a
+/// one is locked under the key of its session only, since the session's worker would pass over it. ORDER BY leaves the
+/// planner no index but that of the sessions, where there is nothing then.
 static LOCK_HEAD: Statement = Statement {
     text: concat!(
         "
-SELECT w.id, w.session_id, pg_catalog.hashtext({key} || 'session.' || w.session_id)::bigint,
-       w.visible_at, NULL::bigint, w.work_item, w.attempt_count
+SELECT w.id, NULL::text, NULL::bigint, w.visible_at, NULL::bigint, w.work_item
 FROM {q}.worker_queue w
-WHERE ",
+WHERE (SELECT true FROM {q}.worker_queue s WHERE s.session_id IS NOT NULL ORDER BY s.session_id LIMIT 1) IS NULL
+  AND ",
         ready!(),
         "
-FOR UPDATE SKIP LOCKED"
+LIMIT 1
+FOR UPDATE OF w SKIP LOCKED"
     ),
     parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8],
     planning: Planning::InIndexOrder,
@@ -163,7 +178,7 @@ macro_rules! candidate {
     () => {
         "
 SELECT w.id, w.session_id, pg_catalog.hashtext({key} || 'session.' || w.session_id)::bigint,
-       w.visible_at, w.locked_until, NULL::text, NULL::integer
+       w.visible_at, w.locked_until, NULL::text
 FROM {q}.worker_queue w
 WHERE "
     };
@@ -171,7 +186,7 @@ WHERE "
 
 /// Unclaimed items. Those of the future are behind where it ends, live leases are not in its index.
 static READY: Statement = Statement {
-    text: concat!(candidate!(), ready!()),
+    text: concat!(candidate!(), ready!(), "\nLIMIT $4"),
     parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8],
     planning: Planning::InIndexOrder,
 };
@@ -299,7 +314,7 @@ impl Scan for CandidateScan<'_> {
         Some(Row {
             place: Place { visible_at: row.timestamptz(4)?, id },
             lease_end_ms: row.int8(5),
-            candidate: Candidate { id, session, locked: row.text_buf(6).zip(row.int4(7)) },
+            candidate: Candidate { id, session, locked: row.text_buf(6) },
         })
     }
 }
@@ -308,35 +323,26 @@ impl Scan for CandidateScan<'_> {
 static MARK: Statement = Statement {
     text: "
 UPDATE {q}.worker_queue w
-SET lock_token = $2, locked_until = $3, attempt_count = $4
-WHERE w.id = $1",
-    parameters: &[INT8, TEXT, INT8, INT4],
+SET lock_token = $2, locked_until = $3, attempt_count = LEAST(w.attempt_count, 2147483646) + 1
+WHERE w.id = $1
+RETURNING w.attempt_count",
+    parameters: &[INT8, TEXT, INT8],
     planning: Planning::ByIndex,
 };
 
-/// The item and its id.
-fn mark(
-    db: &Db,
-    request: &Request,
-    id: i64,
-    work_item: &TextBuf,
-    attempt_count: i32,
-) -> Result<Option<(i64, ClaimedWorkItem)>> {
+fn mark(db: &Db, request: &Request, id: i64, work_item: TextBuf) -> Result<Option<ClaimedWorkItem>> {
     if !encoding::reaches_client(&work_item.0) {
         return Ok(None);
     }
     let lock_token = new_lock_token();
-    let attempt_count = attempt_count.saturating_add(1);
     let marked = lock_timeout::at_least_a_second(db.schema(), &[c"worker_queue"], || {
         let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
-        let arguments = [id.into(), lock_token.as_bytes().into(), until_ms.into(), attempt_count.into()];
-        Ok(db.query(&MARK, &arguments).affected())
+        Ok(db.query(&MARK, &[id.into(), lock_token.as_bytes().into(), until_ms.into()]))
     })?;
     // A trigger of the owner's may have kept the row as it was.
-    if marked == 0 {
-        return Ok(None);
-    }
-    Ok(Some((id, ClaimedWorkItem { work_item: work_item.clone(), lock_token, attempt_count })))
+    let Some(row) = marked.first() else { return Ok(None) };
+    let attempt_count = row.int4(1).unwrap_or(0);
+    Ok(Some(ClaimedWorkItem { work_item, lock_token, attempt_count }))
 }
 
 /// Takes the first of the given items that nobody else holds or has taken since.

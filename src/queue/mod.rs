@@ -22,8 +22,6 @@ pub(crate) mod sessions;
 pub(crate) mod turn_input;
 pub(crate) mod work_item_lease;
 
-use std::cell::Cell;
-
 /// What a backend remembers of a queue from claim to claim, to spare work: a claim without it finds the same, or
 /// what [`scan_start`] says is found a moment later.
 #[derive(Default)]
@@ -32,6 +30,5 @@ pub(crate) struct Memories {
     pub(crate) looks: rounds::Looks,
     pub(crate) work_items: scan_start::Remembered,
     pub(crate) tried: rounds::Tried,
-    /// Whether the last claim of a work item was of one without a session.
-    pub(crate) was_bound_to_no_session: Cell<bool>,
+    pub(crate) plain_claims: rounds::PlainClaims,
 }

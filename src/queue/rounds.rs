@@ -2,8 +2,8 @@
 //!
 //! The first in line is mostly free, and a look at it alone costs least. Where it is not, many
 //! dispatchers that start at once must not each pay a query for each candidate that the others hold: an
-//! instance is then looked for by a query that passes over whatever is not free, and a work item in a
-//! window of candidates that grows.
+//! instance is then looked for by a query that passes over whatever is not free. A work item is looked for by one that
+//! locks the first that is free, or, where that cannot be, in a window of candidates that grows.
 
 use std::cell::Cell;
 
@@ -79,9 +79,41 @@ impl Tried {
     }
 }
 
+/// Claims of work items that do not lock as they look, after one that did so in vain.
+const CLAIMS_AFTER_VAIN: u32 = 16;
+
+/// How many of a backend's next claims of work items look first and lock then. One that has found nothing yet does, so that a
+/// poll of an empty queue needs no right but to read.
+pub(crate) struct PlainClaims(Cell<u32>);
+
+impl Default for PlainClaims {
+    fn default() -> Self {
+        PlainClaims(Cell::new(1))
+    }
+}
+
+impl PlainClaims {
+    /// Whether there are none left. If the claim that asks does not end well, the next is plain.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_over = self.0.get() == 0;
+        self.0.set(self.0.get().max(1));
+        is_over
+    }
+
+    /// Notes that an item was claimed, and whether locking it as it was looked for was tried in vain.
+    pub(crate) fn claimed(&self, in_vain: bool) {
+        self.0.set(if in_vain { CLAIMS_AFTER_VAIN } else { self.0.get().saturating_sub(1) });
+    }
+
+    /// Notes that nothing was found.
+    pub(crate) fn found_nothing(&self) {
+        self.0.set(self.0.get().max(1));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Look, Looks, Tried};
+    use super::{Look, Looks, PlainClaims, Tried};
 
     fn looks(memory: &Looks) -> Vec<Look> {
         memory.of_a_claim().collect()
@@ -106,6 +138,25 @@ mod tests {
             assert_eq!(looks(&memory)[0], Look::PastOthers, "claim {claim}");
         }
         assert_eq!(looks(&memory)[0], Look::AtHead);
+    }
+
+    #[test]
+    fn locking_as_one_looks_comes_after_a_claim_and_goes_for_a_while_when_it_was_in_vain() {
+        let memory = PlainClaims::default();
+        assert!(!memory.is_over(), "nothing has been claimed yet");
+        memory.claimed(false);
+        assert!(memory.is_over());
+        assert!(!memory.is_over(), "the claim before did not end well");
+        memory.claimed(false);
+        memory.found_nothing();
+        assert!(!memory.is_over(), "there was nothing");
+
+        memory.claimed(true);
+        for claim in 1..=16 {
+            assert!(!memory.is_over(), "claim {claim}");
+            memory.claimed(false);
+        }
+        assert!(memory.is_over());
     }
 
     fn windows(tried: i64) -> Vec<i64> {

@@ -79,6 +79,45 @@ async fn vacuum(session: &mut PgConnection) {
     }
 }
 
+/// Index scans of a call that is taken back.
+async fn index_scans(session: &mut PgConnection, call: &str, expected: &str) -> i64 {
+    let counter = "SELECT sum(pg_stat_get_xact_numscans(indexrelid))::text FROM pg_index WHERE indrelid = 'worker_queue'::regclass";
+    must(session, "BEGIN").await;
+    let before: i64 = text(session, counter).await.parse().expect("a counter");
+    assert_eq!(text(session, call).await, expected, "{call}");
+    let after: i64 = text(session, counter).await.parse().expect("a counter");
+    must(session, "ROLLBACK").await;
+    after - before
+}
+
+#[tokio::test]
+async fn a_worker_passes_in_one_look_over_what_others_have_locked() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    let mut other = queue.connect().await;
+    let enqueue = "SELECT count(enqueue_worker_work(n::text, n)) FROM generate_series(1, 100) n";
+    must(&mut session, enqueue).await;
+    for item in ["1", "2"] {
+        assert_eq!(text(&mut session, &take(NOW_MS)).await, item);
+    }
+
+    let among_free = index_scans(&mut session, &take(NOW_MS), "3").await;
+    must(
+        &mut other,
+        "BEGIN; SELECT FROM worker_queue WHERE lock_token IS NULL ORDER BY id LIMIT 40 FOR UPDATE",
+    )
+    .await;
+    let past_others = index_scans(&mut session, &take(NOW_MS), "43").await;
+    let mut newcomer = queue.connect().await;
+    let in_windows = index_scans(&mut newcomer, &take(NOW_MS), "43").await;
+
+    println!("index scans: {among_free}, past others {past_others}, by a session's first claim {in_windows}");
+    assert_eq!(past_others, among_free);
+    assert!(in_windows > past_others, "the first claim looks in windows");
+    must(&mut other, "ROLLBACK").await;
+    queue.remove().await;
+}
+
 #[tokio::test]
 async fn e1_leases_and_the_future_cost_a_fetch_nothing() {
     let queue = Queue::created().await;
