@@ -65,65 +65,81 @@ struct Candidate {
     locked: Option<TextBuf>,
 }
 
+/// What a look at the queue came to.
+enum Looked {
+    Claimed(ClaimedWorkItem),
+    /// There are candidates, and none of them could be had.
+    PassedOver,
+    Nothing,
+}
+
 /// Claims the first free work item in order of (visible_at, id).
 pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem>> {
     let memories = db.memories();
+    let mut passed_over = Vec::new();
     // Where nothing can be written nothing can be locked, but a poll of an empty queue works.
-    let mut locks_head = memories.plain_claims.is_over() && !transaction::is_read_only();
-    let mut in_vain = false;
-    let mut passed_over: Vec<i64> = Vec::new();
-    let mut windows = memories.tried.windows();
-    let mut next_window = windows.next();
-    while let Some(window) = next_window {
-        let is_repeated = !passed_over.is_empty();
-        let scan = CandidateScan { request, passed_over: &passed_over, locks_head };
-        let mut candidates =
-            scan_start::candidates(&scan, db, &memories.work_items, window, Place::FIRST, is_repeated)?;
-        if candidates.is_empty() && locks_head {
-            locks_head = false;
-            in_vain = true;
-            continue;
-        }
-        if candidates.is_empty() {
-            memories.plain_claims.found_nothing();
-            return Ok(None);
-        }
-        let mut rest = candidates.as_mut_slice();
-        while let Some(first) = rest.first_mut() {
-            pgrx::check_for_interrupts!();
-            if let Some(work_item) = first.locked.take() {
-                if let Some(claimed) = mark(db, request, first.id, work_item)? {
-                    memories.plain_claims.claimed(false);
-                    return Ok(Some(claimed));
-                }
-                passed_over.push(first.id);
-                rest = &mut rest[1..];
-                continue;
-            }
-            // A run of items that are bound to no session is tried in one statement.
-            let run = match rest[0].session {
-                Some(_) => 1,
-                None => rest.iter().take_while(|candidate| candidate.session.is_none()).count(),
-            };
-            let ids: Vec<i64> = rest[..run].iter().map(|candidate| candidate.id).collect();
-            let claimed = match &rest[0].session {
-                Some((session_id, key)) => claim_with_session(db, request, ids[0], session_id, *key)?,
-                None => take(db, request, &ids)?,
-            };
-            if let Some((id, claimed)) = claimed {
-                let tried = ids.iter().take_while(|&&tried| tried != id).count() + 1;
-                memories.tried.note((passed_over.len() + tried) as i64);
-                memories.plain_claims.claimed(in_vain);
+    let locks_head = memories.plain_claims.is_over() && !transaction::is_read_only();
+    if locks_head
+        && let Looked::Claimed(claimed) =
+            look(db, request, true, memories.tried.first_window(), &mut passed_over)?
+    {
+        memories.plain_claims.claimed(false);
+        return Ok(Some(claimed));
+    }
+    for window in memories.tried.windows() {
+        match look(db, request, false, window, &mut passed_over)? {
+            Looked::Claimed(claimed) => {
+                memories.plain_claims.claimed(locks_head);
                 return Ok(Some(claimed));
             }
-            passed_over.extend(ids);
-            rest = &mut rest[run..];
+            Looked::PassedOver => {}
+            Looked::Nothing => break,
         }
-        locks_head = false;
-        next_window = windows.next();
     }
     memories.plain_claims.found_nothing();
     Ok(None)
+}
+
+/// Looks at the first candidates that have not been passed over, and claims the first that can be had.
+fn look(
+    db: &Db,
+    request: &Request,
+    locks_head: bool,
+    window: i64,
+    passed_over: &mut Vec<i64>,
+) -> Result<Looked> {
+    let memories = db.memories();
+    let is_repeated = !passed_over.is_empty();
+    let scan = CandidateScan { request, passed_over, locks_head };
+    let mut candidates =
+        scan_start::candidates(&scan, db, &memories.work_items, window, Place::FIRST, is_repeated)?;
+    let Some(first) = candidates.first_mut() else { return Ok(Looked::Nothing) };
+    if let Some(work_item) = first.locked.take() {
+        passed_over.push(first.id);
+        return Ok(mark(db, request, first.id, work_item)?.map_or(Looked::PassedOver, Looked::Claimed));
+    }
+    let mut rest = candidates.as_slice();
+    while let Some(first) = rest.first() {
+        pgrx::check_for_interrupts!();
+        // A run of items that are bound to no session is tried in one statement.
+        let run = match first.session {
+            Some(_) => 1,
+            None => rest.iter().take_while(|candidate| candidate.session.is_none()).count(),
+        };
+        let ids: Vec<i64> = rest[..run].iter().map(|candidate| candidate.id).collect();
+        let claimed = match &first.session {
+            Some((session_id, key)) => claim_with_session(db, request, first.id, session_id, *key)?,
+            None => take(db, request, &ids)?,
+        };
+        if let Some((id, claimed)) = claimed {
+            let tried = ids.iter().take_while(|&&tried| tried != id).count() + 1;
+            memories.tried.note((passed_over.len() + tried) as i64);
+            return Ok(Looked::Claimed(claimed));
+        }
+        passed_over.extend(ids);
+        rest = &rest[run..];
+    }
+    Ok(Looked::PassedOver)
 }
 
 /// What both ways to a candidate ask of it. `$5` is the owner; without one, no item of a session

@@ -71,10 +71,15 @@ impl Tried {
         self.0.set(number);
     }
 
-    /// The sizes of the windows, one a round. Whoever met others in its way looks twice as far.
-    pub(crate) fn windows(&self) -> impl Iterator<Item = i64> + use<> {
+    /// The size of the first window. Whoever met others in its way looks twice as far.
+    pub(crate) fn first_window(&self) -> i64 {
         let tried = self.0.get();
-        let first = if tried > 1 { tried.saturating_mul(2).min(MAX_FIRST_WINDOW) } else { 1 };
+        if tried > 1 { tried.saturating_mul(2).min(MAX_FIRST_WINDOW) } else { 1 }
+    }
+
+    /// The sizes of the windows, one a round.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = i64> + use<> {
+        let first = self.first_window();
         core::iter::once(first).chain(growing(first.max(SECOND_WINDOW))).take(MAX_ROUNDS)
     }
 }

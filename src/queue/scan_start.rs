@@ -9,7 +9,7 @@
 //! exact. Behind what a busy one leaves at its head a place is remembered for a moment: so long can older work
 //! that appears be passed over for newer. After a long walk a place is remembered ten times as long as the walk took,
 //! for five seconds at most; older work is still found at once then if it was enqueued since, and if it was given back
-//! by another session or by a transaction that was rolled back, when the memory ends. And whenever the scan from a
+//! by another session, or by a transaction that was rolled back or had only locked it, when the memory ends. And whenever the scan from a
 //! remembered place finds nothing, though there was something, the next begins at the head.
 
 use crate::clock::visible_until;
