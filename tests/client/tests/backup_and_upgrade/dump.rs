@@ -148,8 +148,9 @@ fn restore(programs: &Programs, database: &Database, form: Form, file: &Path) {
     std::fs::remove_file(file).expect("pg_dump has written it");
 }
 
-/// The script without its keys: a plain dump begins and ends with a word of its own against psql's commands in data.
+/// The script, which is removed, without its keys: a plain dump begins and ends with a word of its own against psql's commands in data.
 fn sql_of(file: &Path) -> String {
     let script = std::fs::read_to_string(file).expect("pg_dump has written it");
+    std::fs::remove_file(file).expect("it was there");
     script.lines().filter(|line| !line.contains("restrict ")).collect::<Vec<_>>().join("\n")
 }
