@@ -1,8 +1,10 @@
-//! Writing under a `lock_timeout` so short that it would fail where nobody is in the way.
+//! Locking and writing under a `lock_timeout` so short that it would fail where nobody is in the way.
 //!
 //! Sessions that lengthen one table's file take turns on a heavyweight lock (`RelationExtensionLock` in
 //! hio.c), for microseconds each, and the wait counts against `lock_timeout`. With one of 1 ms a busy
-//! queue's fetches would fail by it, though no session holds anything back.
+//! queue's fetches would fail by it, though no session holds anything back. So does the one wait that SKIP LOCKED leaves: where
+//! a row's writer ends just as it is looked at, and another writes the new version at once
+//! (`heap_lock_updated_tuple_rec` in heapam.c).
 
 use crate::pg::guc;
 use core::ffi::CStr;
@@ -16,7 +18,7 @@ pub(crate) fn of_the_session() -> Option<Duration> {
     u64::try_from(timeout_ms).ok().filter(|&timeout_ms| timeout_ms > 0).map(Duration::from_millis)
 }
 
-/// Runs the writing part of a claim with a `lock_timeout` of at least a second. The tables that it
+/// Runs the part of a claim that locks rows or writes with a `lock_timeout` of at least a second. The tables that it
 /// writes are locked before that, under the caller's own: a wait for DDL is the caller's to bound.
 pub(crate) fn at_least_a_second<R>(schema: pg_sys::Oid, tables: &[&CStr], body: impl FnOnce() -> R) -> R {
     if of_the_session().is_none_or(|timeout| timeout >= Duration::from_secs(1)) {

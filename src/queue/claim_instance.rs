@@ -445,10 +445,11 @@ fn claim_under_key(
     if is_leased || look == Look::AtHead && !runs(db, request.versions, instance_id) {
         return Ok(None);
     }
-    let locked = db.query(
-        &LOCK_MESSAGES,
-        &[instance_id.into(), visible_until(now_ms).into(), now_ms.into(), MAX_MESSAGE_BYTES.into()],
-    );
+    let arguments =
+        [instance_id.into(), visible_until(now_ms).into(), now_ms.into(), MAX_MESSAGE_BYTES.into()];
+    let locked = lock_timeout::at_least_a_second(db.schema(), &[c"orchestrator_queue"], || {
+        db.query(&LOCK_MESSAGES, &arguments)
+    });
     let Some(first) = locked.first() else { return Ok(None) };
     if first.int8(4) != Some(locked.len() as i64) {
         return Ok(None);

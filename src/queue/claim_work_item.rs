@@ -295,8 +295,12 @@ impl Scan for CandidateScan<'_> {
     }
 
     fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place, are_first: bool) -> Rows<'d> {
-        let statement = if self.locks_head && are_first { &LOCK_HEAD } else { &READY };
-        scan_start::ready_by(statement, self, db, now_ms, window, start)
+        if !(self.locks_head && are_first) {
+            return scan_start::ready_by(&READY, self, db, now_ms, window, start);
+        }
+        lock_timeout::at_least_a_second(db.schema(), &[c"worker_queue"], || {
+            scan_start::ready_by(&LOCK_HEAD, self, db, now_ms, window, start)
+        })
     }
 
     fn filter(&self) -> u64 {
@@ -482,7 +486,9 @@ fn claim_with_session(
 
 fn may_have_session(db: &Db, request: &Request, session_id: &[u8]) -> Result<bool> {
     let now_ms = request.clock.now_ms()?;
-    let locked = db.query(&LOCK_SESSION, &[session_id.into(), request.owner_id.into(), now_ms.into()]);
+    let locked = lock_timeout::at_least_a_second(db.schema(), &[c"sessions"], || {
+        db.query(&LOCK_SESSION, &[session_id.into(), request.owner_id.into(), now_ms.into()])
+    });
     if let Some(row) = locked.first() {
         return Ok(row.bool(1) == Some(true));
     }
