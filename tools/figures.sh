@@ -9,7 +9,7 @@ cd "$ROOT"
 
 lock_cache
 dir=$(mktemp -d)
-trap '[ ! -d "$dir" ] || tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT
+trap 'tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 export DUROXIDE_QUEUE_FIGURES_CALLS=${DUROXIDE_QUEUE_FIGURES_CALLS:-100000}
 export DUROXIDE_QUEUE_FIGURES_IN_ONE_TRANSACTION=${DUROXIDE_QUEUE_FIGURES_IN_ONE_TRANSACTION:-5000}

@@ -8,7 +8,7 @@ cd "$ROOT"
 
 lock_cache
 dir=$(mktemp -d)
-trap '[ ! -d "$dir" ] || tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT
+trap 'tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 export DUROXIDE_QUEUE_FUZZ_CALLS=${DUROXIDE_QUEUE_FUZZ_CALLS:-120000}
 for major in "$@"; do

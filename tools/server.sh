@@ -84,8 +84,8 @@ CONF
 }
 
 stop() {
+  [ -e "$1/data/postmaster.pid" ] || return 0
   cd "$1"
-  [ -e data/postmaster.pid ] || return 0
   as_server_user "$(cat bin)/pg_ctl" -D data -m fast -w -s stop
 }
 
