@@ -19,6 +19,7 @@ const PLAN_CACHE_MODES: [&str; 3] = ["auto", "force_generic_plan", "force_custom
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) table_scans: i64,
+    pub(crate) index_scans: i64,
     pub(crate) entries: i64,
     pub(crate) pages: i64,
 }
@@ -28,13 +29,14 @@ impl Cost {
     /// transaction at the earliest.
     async fn so_far(session: &mut PgConnection) -> Cost {
         let counters = "SELECT sum(pg_stat_get_xact_numscans(oid)) FILTER (WHERE relkind = 'r') || ' ' \
+                               || sum(pg_stat_get_xact_numscans(oid)) FILTER (WHERE relkind = 'i') || ' ' \
                                || sum(pg_stat_get_xact_tuples_returned(oid)) FILTER (WHERE relkind = 'i') || ' ' \
                                || sum(pg_stat_get_xact_blocks_fetched(oid)) \
                         FROM pg_class WHERE relnamespace = current_schema()::regnamespace";
         let counters = text(session, counters).await;
         let mut counters = counters.split(' ').map(|counter| counter.parse::<i64>().expect("a counter"));
-        let mut next = || counters.next().expect("three counters");
-        Cost { table_scans: next(), entries: next(), pages: next() }
+        let mut next = || counters.next().expect("four counters");
+        Cost { table_scans: next(), index_scans: next(), entries: next(), pages: next() }
     }
 
     /// Runs a call and takes back what it did.
@@ -52,6 +54,7 @@ impl Cost {
         let after = Cost::so_far(session).await;
         Cost {
             table_scans: after.table_scans - before.table_scans,
+            index_scans: after.index_scans - before.index_scans,
             entries: after.entries - before.entries,
             pages: after.pages - before.pages,
         }
@@ -79,17 +82,6 @@ async fn vacuum(session: &mut PgConnection) {
     }
 }
 
-/// Index scans of a call that is taken back.
-async fn index_scans(session: &mut PgConnection, call: &str, expected: &str) -> i64 {
-    let counter = "SELECT sum(pg_stat_get_xact_numscans(indexrelid))::text FROM pg_index WHERE indrelid = 'worker_queue'::regclass";
-    must(session, "BEGIN").await;
-    let before: i64 = text(session, counter).await.parse().expect("a counter");
-    assert_eq!(text(session, call).await, expected, "{call}");
-    let after: i64 = text(session, counter).await.parse().expect("a counter");
-    must(session, "ROLLBACK").await;
-    after - before
-}
-
 #[tokio::test]
 async fn a_worker_passes_in_one_look_over_what_others_have_locked() {
     let queue = Queue::created().await;
@@ -101,15 +93,15 @@ async fn a_worker_passes_in_one_look_over_what_others_have_locked() {
         assert_eq!(text(&mut session, &take(NOW_MS)).await, item);
     }
 
-    let among_free = index_scans(&mut session, &take(NOW_MS), "3").await;
+    let among_free = Cost::of(&mut session, &take(NOW_MS), "3").await.index_scans;
     must(
         &mut other,
         "BEGIN; SELECT FROM worker_queue WHERE lock_token IS NULL ORDER BY id LIMIT 40 FOR UPDATE",
     )
     .await;
-    let past_others = index_scans(&mut session, &take(NOW_MS), "43").await;
+    let past_others = Cost::of(&mut session, &take(NOW_MS), "43").await.index_scans;
     let mut newcomer = queue.connect().await;
-    let in_windows = index_scans(&mut newcomer, &take(NOW_MS), "43").await;
+    let in_windows = Cost::of(&mut newcomer, &take(NOW_MS), "43").await.index_scans;
 
     println!("index scans: {among_free}, past others {past_others}, by a session's first claim {in_windows}");
     assert_eq!(past_others, among_free);
