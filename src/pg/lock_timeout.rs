@@ -18,8 +18,8 @@ pub(crate) fn of_the_session() -> Option<Duration> {
     u64::try_from(timeout_ms).ok().filter(|&timeout_ms| timeout_ms > 0).map(Duration::from_millis)
 }
 
-/// Runs the part of a claim that locks rows or writes with a `lock_timeout` of at least a second. The tables that it
-/// writes are locked before that, under the caller's own: a wait for DDL is the caller's to bound.
+/// Runs the part of a claim that locks rows or writes with a `lock_timeout` of at least a second. Its tables are
+/// locked before that, under the caller's own: a wait for DDL is the caller's to bound.
 pub(crate) fn at_least_a_second<R>(schema: pg_sys::Oid, tables: &[&CStr], body: impl FnOnce() -> R) -> R {
     if of_the_session().is_none_or(|timeout| timeout >= Duration::from_secs(1)) {
         return body();

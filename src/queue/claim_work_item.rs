@@ -78,7 +78,7 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem
     let memories = db.memories();
     let mut passed_over = Vec::new();
     // Where nothing can be written nothing can be locked, but a poll of an empty queue works.
-    let locks_head = memories.plain_claims.is_over() && !transaction::is_read_only();
+    let locks_head = memories.plain_claims.begin() && !transaction::is_read_only();
     if locks_head
         && let Looked::Claimed(claimed) =
             look(db, request, true, memories.tried.first_window(), &mut passed_over)?
@@ -96,7 +96,6 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedWorkItem
             Looked::Nothing => break,
         }
     }
-    memories.plain_claims.found_nothing();
     Ok(None)
 }
 

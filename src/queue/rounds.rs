@@ -87,8 +87,8 @@ impl Tried {
 /// Claims of work items that do not lock as they look, after one that did so in vain.
 const CLAIMS_AFTER_VAIN: u32 = 16;
 
-/// How many of a backend's next claims of work items look first and lock then. One that has found nothing yet does, so that a
-/// poll of an empty queue needs no right but to read.
+/// How many of a backend's next claims of work items look first and lock then. After one that found nothing, the next does, so
+/// that a poll of an empty queue needs no right but to read, and its emptiness is remembered.
 pub(crate) struct PlainClaims(Cell<u32>);
 
 impl Default for PlainClaims {
@@ -98,21 +98,16 @@ impl Default for PlainClaims {
 }
 
 impl PlainClaims {
-    /// Whether there are none left. If the claim that asks does not end well, the next is plain.
-    pub(crate) fn is_over(&self) -> bool {
-        let is_over = self.0.get() == 0;
-        self.0.set(self.0.get().max(1));
-        is_over
+    /// Begins a claim: whether it locks as it looks. Until it has claimed something, the next is plain.
+    pub(crate) fn begin(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.max(1));
+        left == 0
     }
 
     /// Notes that an item was claimed, and whether locking it as it was looked for was tried in vain.
     pub(crate) fn claimed(&self, in_vain: bool) {
         self.0.set(if in_vain { CLAIMS_AFTER_VAIN } else { self.0.get().saturating_sub(1) });
-    }
-
-    /// Notes that nothing was found.
-    pub(crate) fn found_nothing(&self) {
-        self.0.set(self.0.get().max(1));
     }
 }
 
@@ -148,20 +143,19 @@ mod tests {
     #[test]
     fn locking_as_one_looks_comes_after_a_claim_and_goes_for_a_while_when_it_was_in_vain() {
         let memory = PlainClaims::default();
-        assert!(!memory.is_over(), "nothing has been claimed yet");
+        assert!(!memory.begin(), "nothing has been claimed yet");
         memory.claimed(false);
-        assert!(memory.is_over());
-        assert!(!memory.is_over(), "the claim before did not end well");
+        assert!(memory.begin());
+        assert!(!memory.begin(), "the claim before found nothing, or did not end well");
         memory.claimed(false);
-        memory.found_nothing();
-        assert!(!memory.is_over(), "there was nothing");
+        assert!(memory.begin());
 
         memory.claimed(true);
         for claim in 1..=16 {
-            assert!(!memory.is_over(), "claim {claim}");
+            assert!(!memory.begin(), "claim {claim}");
             memory.claimed(false);
         }
-        assert!(memory.is_over());
+        assert!(memory.begin());
     }
 
     fn windows(tried: i64) -> Vec<i64> {
