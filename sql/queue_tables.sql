@@ -16,15 +16,18 @@
 -- the indexes that every claim starts at. So these tables are vacuumed early, with their indexes each time,
 -- and not truncated: that takes a lock that a claim would wait for. Rows of instances and executions are
 -- updated in place, for which their pages keep room.
+--
+-- Keys are compared byte by byte, whatever the database's collation: they are names, not words. One turn compares
+-- keys some hundreds of times on its way through the indexes, and those outlive an upgrade of the C library.
 
 CREATE TABLE {q}.instances (
-  instance_id text NOT NULL PRIMARY KEY,
+  instance_id text COLLATE pg_catalog."C" NOT NULL PRIMARY KEY,
   orchestration_name text NOT NULL,
   orchestration_version text,
   current_execution_id bigint NOT NULL DEFAULT 1,
   created_at timestamptz NOT NULL,
   updated_at timestamptz NOT NULL,
-  parent_instance_id text,
+  parent_instance_id text COLLATE pg_catalog."C",
   custom_status text,
   custom_status_version integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 80);
@@ -33,7 +36,7 @@ CREATE INDEX instances_parent_idx ON {q}.instances (parent_instance_id)
   WHERE parent_instance_id IS NOT NULL;
 
 CREATE TABLE {q}.executions (
-  instance_id text NOT NULL,
+  instance_id text COLLATE pg_catalog."C" NOT NULL,
   execution_id bigint NOT NULL,
   status text NOT NULL DEFAULT 'Running',
   output text,
@@ -46,7 +49,7 @@ CREATE TABLE {q}.executions (
 ) WITH (fillfactor = 80);
 
 CREATE TABLE {q}.history (
-  instance_id text NOT NULL,
+  instance_id text COLLATE pg_catalog."C" NOT NULL,
   execution_id bigint NOT NULL,
   event_id bigint NOT NULL,
   event_type text NOT NULL,
@@ -57,10 +60,10 @@ CREATE TABLE {q}.history (
 
 CREATE TABLE {q}.orchestrator_queue (
   id bigserial NOT NULL PRIMARY KEY,
-  instance_id text NOT NULL,
+  instance_id text COLLATE pg_catalog."C" NOT NULL,
   work_item text NOT NULL,
   visible_at timestamptz NOT NULL,
-  lock_token text,
+  lock_token text COLLATE pg_catalog."C",
   locked_until bigint,
   created_at timestamptz NOT NULL,
   attempt_count integer NOT NULL DEFAULT 0
@@ -73,14 +76,14 @@ CREATE TABLE {q}.worker_queue (
   id bigserial NOT NULL PRIMARY KEY,
   work_item text NOT NULL,
   visible_at timestamptz NOT NULL,
-  lock_token text,
+  lock_token text COLLATE pg_catalog."C",
   locked_until bigint,
   created_at timestamptz NOT NULL,
   attempt_count integer NOT NULL DEFAULT 0,
-  instance_id text,
+  instance_id text COLLATE pg_catalog."C",
   execution_id bigint,
   activity_id bigint,
-  session_id text,
+  session_id text COLLATE pg_catalog."C",
   tag text
 ) WITH (vacuum_truncate = off, toast.vacuum_truncate = off, vacuum_index_cleanup = on,
   autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
@@ -92,8 +95,8 @@ CREATE INDEX worker_queue_session_idx ON {q}.worker_queue (session_id)
   WHERE session_id IS NOT NULL;
 
 CREATE TABLE {q}.instance_locks (
-  instance_id text NOT NULL PRIMARY KEY,
-  lock_token text NOT NULL,
+  instance_id text COLLATE pg_catalog."C" NOT NULL PRIMARY KEY,
+  lock_token text COLLATE pg_catalog."C" NOT NULL,
   locked_until bigint NOT NULL,
   locked_at bigint NOT NULL
 ) WITH (vacuum_truncate = off, toast.vacuum_truncate = off, vacuum_index_cleanup = on,
@@ -102,7 +105,7 @@ CREATE TABLE {q}.instance_locks (
 CREATE UNIQUE INDEX instance_locks_lock_token_idx ON {q}.instance_locks (lock_token);
 
 CREATE TABLE {q}.sessions (
-  session_id text NOT NULL PRIMARY KEY,
+  session_id text COLLATE pg_catalog."C" NOT NULL PRIMARY KEY,
   worker_id text NOT NULL,
   locked_until bigint NOT NULL,
   last_activity_at bigint NOT NULL
@@ -110,8 +113,8 @@ CREATE TABLE {q}.sessions (
   autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
 CREATE TABLE {q}.kv_store (
-  instance_id text NOT NULL,
-  key text NOT NULL,
+  instance_id text COLLATE pg_catalog."C" NOT NULL,
+  key text COLLATE pg_catalog."C" NOT NULL,
   value text NOT NULL,
   execution_id bigint NOT NULL,
   last_updated_at_ms bigint NOT NULL DEFAULT 0,
@@ -119,8 +122,8 @@ CREATE TABLE {q}.kv_store (
 );
 
 CREATE TABLE {q}.kv_delta (
-  instance_id text NOT NULL,
-  key text NOT NULL,
+  instance_id text COLLATE pg_catalog."C" NOT NULL,
+  key text COLLATE pg_catalog."C" NOT NULL,
   value text,
   last_updated_at_ms bigint NOT NULL,
   PRIMARY KEY (instance_id, key)
