@@ -19,7 +19,7 @@ checkpoint_timeout = 15min"
 url=${DUROXIDE_QUEUE_BENCH_URL:-}
 if [ -z "$url" ]; then
   lock_cache # not for a server of the caller's: it may be compared with the next build meanwhile
-  tools/install.sh "$major"
+  POOLER_TOO=1 tools/install.sh "$major"
   dir=$(mktemp -d)
   trap 'tools/server.sh stop "$dir" || true; rm -rf "$dir"' EXIT
   trap 'exit 130' INT TERM

@@ -2,6 +2,7 @@
 # Usage: tools/setup.sh [major...]      what a fresh Debian or Ubuntu with a Rust toolchain lacks
 # With DRIVERS_TOO=1 also what the tests of the README's examples, of examples/, of contrib/ and of the packages need.
 # With PG_CONFIG=/path/to/pg_config that server is used and none is downloaded.
+# With POOLER_TOO=1 also pgbouncer, for the benchmark.
 # Whatever is there already is left alone; an interrupted run is repaired by the next one.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -130,8 +131,11 @@ install_example_tools() {
   # javac is the program that a JRE lacks, and 'java Worker.java' compiles.
   { have java && have javac; } || packages+=$'\ndefault-jdk-headless'
   [ -e "$JDBC_JAR" ] || packages+=$'\nlibpostgresql-jdbc-java'
-  PATH=$PATH:/usr/sbin have pgbouncer || packages+=$'\npgbouncer'
   apt_install "$(sed '/^$/d' <<<"$packages")"
+}
+
+install_pooler() {
+  PATH=$PATH:/usr/sbin have pgbouncer || apt_install pgbouncer
 }
 
 # Debian's builds of two exporters and of promtool, one program each. Unpacked, not installed: the packages would
@@ -205,6 +209,7 @@ else
 fi
 write_pgrx_config
 [ -z "${DRIVERS_TOO:-}" ] || { install_drivers; install_example_tools; install_prometheus; }
+[ -z "${DRIVERS_TOO:-}${POOLER_TOO:-}" ] || install_pooler
 if is_root && ! getent passwd postgres >/dev/null; then
   say "setup: user postgres, for the servers"
   useradd --system --user-group --no-create-home --shell /usr/sbin/nologin postgres

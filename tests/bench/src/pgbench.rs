@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, Commit};
 use crate::side::Side;
+use duroxide_queue_tests::pooler::{Pooler, knows_prepared_statements};
 use duroxide_queue_tests::server;
 use tokio::process::Command;
 
@@ -27,6 +28,8 @@ pub struct Load<'a> {
     pub until: Until,
     /// When their commits return.
     pub commit: Commit,
+    /// How many backends of a pgbouncer they share, a transaction at a time; `None`: each has its own.
+    pub pool: Option<usize>,
 }
 
 impl Load<'_> {
@@ -38,8 +41,19 @@ impl Load<'_> {
     pub async fn run(&self, bench: &Bench, side: Side) -> Option<f64> {
         let file = std::env::temp_dir().join(format!("duroxide_queue_bench_{}.sql", std::process::id()));
         std::fs::write(&file, self.script).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let pooler = self.pool.map(|backends| {
+            let greeting = format!(
+                "SET search_path = {}; SET synchronous_commit = {}",
+                bench.schema(side),
+                self.commit.setting()
+            );
+            Pooler::start("transaction", backends, &greeting)
+        });
+        // Older poolers lead each call to a backend that may not know the client's prepared statement.
+        let is_prepared = pooler.is_none() || knows_prepared_statements();
         let mut command = Command::new(bench.pgbench());
-        command.args(["--no-vacuum", "--protocol=prepared", "--file"]).arg(&file);
+        command.args(["--no-vacuum", if is_prepared { "--protocol=prepared" } else { "--protocol=simple" }]);
+        command.arg("--file").arg(&file);
         command.arg(format!("--client={}", self.clients)).arg(format!("--jobs={}", self.clients.min(2)));
         match self.until {
             Until::Transactions(each) => command.arg(format!("--transactions={each}")),
@@ -48,9 +62,15 @@ impl Load<'_> {
         for (name, value) in self.parameters {
             command.arg("-D").arg(format!("{name}={value}"));
         }
-        let settings =
-            format!("-c search_path={} -c synchronous_commit={}", bench.schema(side), self.commit.setting());
-        command.env("PGOPTIONS", settings).arg(server::url());
+        match &pooler {
+            Some(pooler) => command.arg(pooler.url()),
+            None => {
+                let settings =
+                    [("search_path", bench.schema(side)), ("synchronous_commit", self.commit.setting())];
+                let options = settings.map(|(name, value)| format!("-c {name}={value}"));
+                command.env("PGOPTIONS", options.join(" ")).arg(server::url())
+            }
+        };
         let output = command
             .output()
             .await

@@ -7,6 +7,7 @@ pub mod database;
 pub mod live_queue;
 pub mod outcome;
 pub mod own_server;
+pub mod pooler;
 pub mod programs;
 pub mod queue;
 pub mod server;

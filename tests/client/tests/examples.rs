@@ -3,8 +3,6 @@
 
 #[path = "examples/greetings.rs"]
 mod greetings;
-#[path = "examples/pooler.rs"]
-mod pooler;
 #[path = "examples/pooling.rs"]
 mod pooling;
 #[path = "examples/worker.rs"]

@@ -1,4 +1,4 @@
-//! More and more claimers on the same 10,000 ready instances.
+//! More and more claimers on the same 10,000 ready instances, each with a backend of its own, and sharing some.
 
 use super::Row;
 use crate::bench::{Bench, Commit};
@@ -17,6 +17,9 @@ const ROUNDS: usize = 3;
 /// How long they claim, beside what starting them takes.
 const SECONDS: u64 = 2;
 const CLIENTS_THAT_START_IN_A_SECOND: u64 = 50;
+/// Claimers that share the backends of a pooler.
+const POOLED: [u64; 2] = [16, 256];
+const BACKENDS: usize = 8;
 
 const CLAIM: &str = "SELECT out_lock_token FROM fetch_orchestration_item(\
                      (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 600000, 0, 1000032);";
@@ -36,19 +39,26 @@ impl Row for Claimers {
     }
 
     async fn run(&self, bench: &Bench) -> Report {
-        let mut rates = Vec::new();
-        for clients in CLAIMERS {
-            let mut rounds = Pair { ours: Vec::new(), theirs: Vec::new() };
-            for _ in 0..ROUNDS {
-                bench.load(&[load::ready(1..=READY)]).await;
-                for side in Side::BOTH {
-                    rounds.of_mut(side).push(claims_per_second(bench, side, clients).await);
-                }
-            }
-            rates.push(rounds.medians());
-        }
-        report(&rates, control(bench).await)
+        let direct = rates(bench, &CLAIMERS, None).await;
+        let pooled = rates(bench, &POOLED, Some(BACKENDS)).await;
+        report(&direct, &pooled, control(bench).await)
     }
+}
+
+/// Claims a second by so many claimers.
+async fn rates(bench: &Bench, claimers: &[u64], pool: Option<usize>) -> Vec<Pair<f64>> {
+    let mut rates = Vec::new();
+    for &clients in claimers {
+        let mut rounds = Pair { ours: Vec::new(), theirs: Vec::new() };
+        for _ in 0..ROUNDS {
+            bench.load(&[load::ready(1..=READY)]).await;
+            for side in Side::BOTH {
+                rounds.of_mut(side).push(claims_per_second(bench, side, clients, pool).await);
+            }
+        }
+        rates.push(rounds.medians());
+    }
+    rates
 }
 
 /// What is left of the best throughput of the control.
@@ -65,6 +75,7 @@ async fn control(bench: &Bench) -> Pair<f64> {
                 clients,
                 until: Until::Seconds(SECONDS),
                 commit: Commit::Asynchronous,
+                pool: None,
             };
             rates.of_mut(side).push(load.run(bench, side).await.unwrap_or(0.0));
         }
@@ -77,13 +88,14 @@ async fn control(bench: &Bench) -> Pair<f64> {
 
 /// Claims a second over the middle half of the claims: before it sessions load the library and make their plans, after it
 /// the instances run out. A call that found nothing free counts for nothing.
-async fn claims_per_second(bench: &Bench, side: Side, clients: u64) -> f64 {
+async fn claims_per_second(bench: &Bench, side: Side, clients: u64, pool: Option<usize>) -> f64 {
     let load = Load {
         script: CLAIM,
         parameters: &[],
         clients,
         until: Until::Seconds(SECONDS + clients / CLIENTS_THAT_START_IN_A_SECOND),
         commit: Commit::Asynchronous,
+        pool,
     };
     load.run(bench, side).await;
     let middle_half = "SELECT count(*) / 2, percentile_disc(0.75) WITHIN GROUP (ORDER BY locked_at) - \
@@ -95,7 +107,7 @@ async fn claims_per_second(bench: &Bench, side: Side, clients: u64) -> f64 {
     if ms > 0.0 { claims / ms * 1000.0 } else { 0.0 }
 }
 
-fn report(rates: &[Pair<f64>], control: Pair<f64>) -> Report {
+fn report(rates: &[Pair<f64>], pooled: &[Pair<f64>], control: Pair<f64>) -> Report {
     let mut lines: Vec<Line> = CLAIMERS
         .iter()
         .zip(rates)
@@ -112,6 +124,16 @@ fn report(rates: &[Pair<f64>], control: Pair<f64>) -> Report {
     lines.push(Line::new("claimers-kept", what, kept, Unit::Times, Goal::AtLeast(0.8)));
     let what = "an UPDATE of a row of its own by primary key in place of a claim: the least that is left, with more clients";
     lines.push(Line::new("claimers-control", what, control, Unit::Times, Goal::None));
+    for (clients, &rates) in POOLED.iter().zip(pooled) {
+        let what = format!("claims by {clients} claimers that share {BACKENDS} backends of a pgbouncer");
+        lines.push(Line::new(
+            &format!("claimers-pooled-{clients}"),
+            &what,
+            rates,
+            Unit::PerSecond,
+            Goal::None,
+        ));
+    }
     let points = CLAIMERS.iter().zip(rates).map(|(clients, rates)| Point {
         label: clients.to_string(),
         ours: Some(rates.ours),

@@ -78,6 +78,7 @@ async fn run(bench: &Bench, side: Side, turns: u64) -> Course {
             clients: CLIENTS,
             until: Until::Transactions(each),
             commit: Commit::Asynchronous,
+            pool: None,
         };
         load.run(bench, side).await;
         course.turns += part;

@@ -66,6 +66,7 @@ impl Row for Turn {
             clients: self.clients,
             until: Until::Transactions(self.turns / self.clients),
             commit: self.commit,
+            pool: None,
         };
         let mut rates = Pair { ours: Vec::new(), theirs: Vec::new() };
         let mut own = Pair { ours: Vec::new(), theirs: Vec::new() };

@@ -1,16 +1,21 @@
 //! Behind pgbouncer, where each transaction may meet another backend.
 
 use crate::greetings::{self, assert_greeted, assert_nothing_is_left, completed, start};
-use crate::pooler::{BACKENDS, Pooler, knows_prepared_statements};
 use crate::worker::Language;
 use duroxide::Client;
 use duroxide_pg::{MigrationPolicy, PostgresProvider, ProviderConfig};
 use duroxide_queue_tests::outcome::{must, must_fail};
+use duroxide_queue_tests::pooler::{Pooler, knows_prepared_statements};
 use duroxide_queue_tests::queue::Queue;
 use duroxide_queue_tests::server::now_ms;
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// How many backends the clients of a pooler in transaction mode share.
+const BACKENDS: usize = 4;
+/// In session mode each session that is open needs one.
+const BACKENDS_OF_SESSIONS: usize = 50;
 
 /// The backends of a pool, and what each of them holds beyond what it was born with: locks on keys, prepared
 /// statements, temporary tables, settings.
@@ -69,7 +74,7 @@ impl Caller<'_> {
 /// any, not after errors and not after a cancelled call either.
 pub async fn each_call_meets_another_backend() {
     let queue = Queue::created().await;
-    let pooler = Pooler::start("transaction");
+    let pooler = Pooler::start("transaction", BACKENDS, "");
     let born = backends(&pooler).await;
     let mut direct = queue.connect().await;
     let mut client = Caller { session: pooler.connect().await, queue: queue.schema(), met: Vec::new() };
@@ -141,7 +146,7 @@ pub async fn each_call_meets_another_backend() {
 
 /// Every worker as it is, through pgbouncer.
 pub async fn all_languages_through_a_pooler() {
-    let pooler = Pooler::start("transaction");
+    let pooler = Pooler::start("transaction", BACKENDS, "");
     // Java's driver recovers from a statement that a backend lacks, not from one that another worker has prepared there.
     let languages = [&Language::ALL[..], &[Language::Java]].concat();
     crate::share(&pooler.url(), &languages).await;
@@ -149,7 +154,7 @@ pub async fn all_languages_through_a_pooler() {
 
 #[tokio::test]
 async fn duroxide_pg_works_behind_pgbouncer_in_session_mode() {
-    let pooler = Pooler::start("session");
+    let pooler = Pooler::start("session", BACKENDS_OF_SESSIONS, "");
     let queue = Queue::created().await;
     let provider = open(&pooler, &queue).await.expect("it opens");
     let mut session = queue.connect().await;
@@ -168,7 +173,7 @@ async fn duroxide_pg_works_behind_pgbouncer_in_session_mode() {
 /// that takes a pgbouncer which takes the statement to the backend where it is run.
 #[tokio::test]
 async fn duroxide_pg_behind_pgbouncer_in_transaction_mode_wants_1_21() {
-    let pooler = Pooler::start("transaction");
+    let pooler = Pooler::start("transaction", BACKENDS, "");
     let queue = Queue::created().await;
     backends(&pooler).await; // a pool of one backend would do
 

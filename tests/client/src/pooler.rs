@@ -1,6 +1,6 @@
 //! pgbouncer, in front of the server under test.
 
-use duroxide_queue_tests::server;
+use crate::server;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How many backends the clients of a pooler in transaction mode share.
-pub const BACKENDS: usize = 4;
+/// How long pgbouncer has to start: long, for machines under load.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A pgbouncer of the test's own. It ends with the test.
 #[derive(Debug)]
@@ -20,21 +20,26 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one. `mode` is what a session keeps a backend for: `transaction` or `session`. Transactions
-    /// that follow each other go to different backends (`server_round_robin`).
-    pub fn start(mode: &str) -> Pooler {
+    /// Starts one with so many backends. `mode` is what a session keeps one for: `transaction` or `session`. Transactions
+    /// that follow each other go to different backends (`server_round_robin`). Each backend begins with `greeting`, statements
+    /// without a single quote.
+    ///
+    /// # Panics
+    ///
+    /// If pgbouncer is not installed or does not start.
+    pub fn start(mode: &str, backends: usize, greeting: &str) -> Pooler {
         let (host, server_port) = (server::options().get_host().to_owned(), server::options().get_port());
         // Somebody may take it between our look and pgbouncer's start, which then fails.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         let folder = std::env::temp_dir().join(format!("dq_pgbouncer_{}_{port}", std::process::id()));
         std::fs::create_dir(&folder).expect("a new folder");
-        // In session mode each session that is open needs one.
-        let backends = if mode == "session" { 50 } else { BACKENDS };
         let ini = folder.join("pgbouncer.ini");
+        let greeting =
+            if greeting.is_empty() { String::new() } else { format!(" connect_query='{greeting}'") };
         let settings = format!(
-            "[databases]\n* = host={host} port={server_port} user=postgres\n\
+            "[databases]\n* = host={host} port={server_port} user=postgres{greeting}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-             pool_mode = {mode}\ndefault_pool_size = {backends}\nserver_round_robin = 1\n\
+             pool_mode = {mode}\ndefault_pool_size = {backends}\nserver_round_robin = 1\nmax_client_conn = 300\n\
              ignore_startup_parameters = extra_float_digits\n{}",
             if knows_prepared_statements() { "max_prepared_statements = 100\n" } else { "" }
         );
@@ -61,7 +66,7 @@ impl Pooler {
         let begin = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             let ended = self.process.try_wait().expect("its status").is_some();
-            if ended || begin.elapsed() > crate::worker::PATIENCE {
+            if ended || begin.elapsed() > PATIENCE {
                 let log = std::fs::read_to_string(self.folder.join("log"));
                 panic!("pgbouncer does not listen: {log:?}");
             }
@@ -76,6 +81,10 @@ impl Pooler {
     }
 
     /// Opens a session with it.
+    ///
+    /// # Panics
+    ///
+    /// If that fails.
     pub async fn connect(&self) -> PgConnection {
         server::open(self.url().parse::<PgConnectOptions>().expect("a URL")).await
     }
@@ -100,6 +109,10 @@ fn pgbouncer() -> Command {
 }
 
 /// Since 1.21 it can follow a prepared statement from one backend to another.
+///
+/// # Panics
+///
+/// If it is not installed.
 pub fn knows_prepared_statements() -> bool {
     let output = pgbouncer().arg("--version").output().expect("pgbouncer runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
