@@ -1,20 +1,17 @@
 //! History.
 
-use crate::db::Db;
+use super::column_of_rows;
 
-use crate::pg::values::{Jsonb, Text, TextBuf};
+use crate::db::Db;
+use crate::pg::values::{Jsonb, Text};
 use crate::queue::history;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
+use pgrx::{pg_extern, pg_sys};
 
 /// The events of the latest execution, in order.
 #[pg_extern(sql = false)]
-fn fetch_history(
-    p_instance_id: Option<Text>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<TableIterator<'static, (name!(out_event_data, Option<TextBuf>),)>, ErrorReport> {
-    let events = Db::enter(fcinfo, |db| Ok(history::of_latest_execution(db, p_instance_id)))?;
-    Ok(TableIterator::new(events.into_iter().map(|event| (event,))))
+fn fetch_history(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+    Ok(column_of_rows(fcinfo, |db| history::of_latest_execution(db, p_instance_id))?)
 }
 
 /// The events of one execution, in order.
@@ -23,9 +20,8 @@ fn fetch_history_with_execution(
     p_instance_id: Option<Text>,
     p_execution_id: Option<i64>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<TableIterator<'static, (name!(out_event_data, Option<TextBuf>),)>, ErrorReport> {
-    let events = Db::enter(fcinfo, |db| Ok(history::of_execution(db, p_instance_id, p_execution_id)))?;
-    Ok(TableIterator::new(events.into_iter().map(|event| (event,))))
+) -> Result<(), ErrorReport> {
+    Ok(column_of_rows(fcinfo, |db| history::of_execution(db, p_instance_id, p_execution_id))?)
 }
 
 /// Appends events; those whose id is there already are left as they were.

@@ -1,7 +1,8 @@
 //! Instances, executions and counts, as operators see them.
 
-use crate::db::Db;
+use super::column_of_rows;
 
+use crate::db::Db;
 use crate::pg::values::{Text, TextBuf, Timestamptz};
 use crate::queue::{inspect, metrics};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -9,11 +10,8 @@ use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
 
 /// All instances, the youngest first.
 #[pg_extern(sql = false)]
-fn list_instances(
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<TableIterator<'static, (name!(instance_id, Option<TextBuf>),)>, ErrorReport> {
-    let ids = Db::enter(fcinfo, |db| Ok(inspect::list_instances(db)))?;
-    Ok(TableIterator::new(ids.into_iter().map(|id| (id,))))
+fn list_instances(fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+    Ok(column_of_rows(fcinfo, inspect::list_instances)?)
 }
 
 /// The instances whose current execution has a status, the youngest first.
@@ -21,29 +19,20 @@ fn list_instances(
 fn list_instances_by_status(
     p_status: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<TableIterator<'static, (name!(instance_id, Option<TextBuf>),)>, ErrorReport> {
-    let ids = Db::enter(fcinfo, |db| Ok(inspect::list_instances_by_status(db, p_status)))?;
-    Ok(TableIterator::new(ids.into_iter().map(|id| (id,))))
+) -> Result<(), ErrorReport> {
+    Ok(column_of_rows(fcinfo, |db| inspect::list_instances_by_status(db, p_status))?)
 }
 
 /// The executions of an instance, in order.
 #[pg_extern(sql = false)]
-fn list_executions(
-    p_instance_id: Option<Text>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<TableIterator<'static, (name!(execution_id, Option<i64>),)>, ErrorReport> {
-    let ids = Db::enter(fcinfo, |db| Ok(inspect::list_executions(db, p_instance_id)))?;
-    Ok(TableIterator::new(ids.into_iter().map(|id| (id,))))
+fn list_executions(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+    Ok(column_of_rows(fcinfo, |db| inspect::list_executions(db, p_instance_id))?)
 }
 
 /// The sub-orchestrations of an instance, the eldest first.
 #[pg_extern(sql = false)]
-fn list_children(
-    p_instance_id: Option<Text>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<TableIterator<'static, (name!(child_instance_id, Option<TextBuf>),)>, ErrorReport> {
-    let ids = Db::enter(fcinfo, |db| Ok(inspect::list_children(db, p_instance_id)))?;
-    Ok(TableIterator::new(ids.into_iter().map(|id| (id,))))
+fn list_children(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+    Ok(column_of_rows(fcinfo, |db| inspect::list_children(db, p_instance_id))?)
 }
 
 /// The parent of an instance, NULL for one at the top.

@@ -16,9 +16,23 @@ mod orchestrator;
 mod session;
 mod worker;
 
-use crate::error::Error;
+use crate::db::Db;
+use crate::error::{Error, Result};
+use crate::pg::result_set::ResultSet;
+use crate::pg::spi::Rows;
+use pgrx::pg_sys;
 
 /// The value of an argument that must not be NULL.
-fn required<T>(argument: Option<T>, name: &'static str) -> Result<T, Error> {
+fn required<T>(argument: Option<T>, name: &'static str) -> Result<T> {
     argument.ok_or(Error::NullArgument(name))
+}
+
+/// The result of a function that returns a set of one column: handed over at once. Called row by row it would, under
+/// its own `search_path`, be entered for each.
+fn column_of_rows(fcinfo: pg_sys::FunctionCallInfo, read: impl FnOnce(&Db) -> Rows<'_>) -> Result<()> {
+    let result = ResultSet::of_column(fcinfo);
+    Db::enter(fcinfo, |db| {
+        result.append(&read(db));
+        Ok(())
+    })
 }

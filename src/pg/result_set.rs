@@ -11,13 +11,23 @@ pub(crate) struct ResultSet {
 }
 
 impl ResultSet {
-    /// Opens the result of the function that `fcinfo` calls. To be called outside of SPI, whose
-    /// memory goes first.
+    /// Opens the result of the function that `fcinfo` calls, whose rows have several columns. To be called outside of
+    /// SPI, whose memory goes first.
     pub(crate) fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+        Self::open(fcinfo, 0)
+    }
+
+    /// The same for a function whose rows have one column: it is declared with the type of that, not with a row type
+    /// (`funcapi.h`).
+    pub(crate) fn of_column(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+        Self::open(fcinfo, pg_sys::MAT_SRF_USE_EXPECTED_DESC)
+    }
+
+    fn open(fcinfo: pg_sys::FunctionCallInfo, flags: u32) -> Self {
         // SAFETY: PostgreSQL calls a set-returning function with a ReturnSetInfo, which
         // InitMaterializedSRF checks and fills in.
         unsafe {
-            pg_sys::InitMaterializedSRF(fcinfo, 0);
+            pg_sys::InitMaterializedSRF(fcinfo, flags);
             let info = (*fcinfo).resultinfo.cast::<pg_sys::ReturnSetInfo>();
             ResultSet { store: (*info).setResult, desc: (*info).setDesc }
         }

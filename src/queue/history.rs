@@ -3,7 +3,8 @@
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::json::{self, Form};
-use crate::pg::values::{Jsonb, Text, TextBuf};
+use crate::pg::spi::Rows;
+use crate::pg::values::{Jsonb, Text};
 
 static OF_EXECUTION: Statement = Statement {
     text: "
@@ -26,19 +27,13 @@ ORDER BY h.event_id",
 };
 
 /// The events of one execution, as they were stored, in order.
-pub(crate) fn of_execution(
-    db: &Db,
-    instance: Option<Text>,
-    execution_id: Option<i64>,
-) -> Vec<Option<TextBuf>> {
-    let rows = db.query(&OF_EXECUTION, &[instance.into(), execution_id.into()]);
-    rows.iter().map(|row| row.text_buf(1)).collect()
+pub(crate) fn of_execution<'d>(db: &'d Db, instance: Option<Text>, execution_id: Option<i64>) -> Rows<'d> {
+    db.query(&OF_EXECUTION, &[instance.into(), execution_id.into()])
 }
 
 /// The events of the latest execution.
-pub(crate) fn of_latest_execution(db: &Db, instance: Option<Text>) -> Vec<Option<TextBuf>> {
-    let rows = db.query(&OF_LATEST_EXECUTION, &[instance.into()]);
-    rows.iter().map(|row| row.text_buf(1)).collect()
+pub(crate) fn of_latest_execution<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
+    db.query(&OF_LATEST_EXECUTION, &[instance.into()])
 }
 
 static HAS_INVALID_ID: Statement = Statement {

@@ -2,6 +2,7 @@
 
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
+use crate::pg::spi::Rows;
 use crate::pg::values::{Text, TextBuf, Timestamptz};
 
 static LIST_INSTANCES: Statement = Statement {
@@ -11,8 +12,8 @@ static LIST_INSTANCES: Statement = Statement {
 };
 
 /// All instances, the youngest first.
-pub(crate) fn list_instances(db: &Db) -> Vec<Option<TextBuf>> {
-    db.query(&LIST_INSTANCES, &[]).iter().map(|row| row.text_buf(1)).collect()
+pub(crate) fn list_instances(db: &Db) -> Rows<'_> {
+    db.query(&LIST_INSTANCES, &[])
 }
 
 static LIST_BY_STATUS: Statement = Statement {
@@ -27,8 +28,8 @@ ORDER BY i.created_at DESC",
 };
 
 /// The instances whose current execution has this status, the youngest first.
-pub(crate) fn list_instances_by_status(db: &Db, status: Option<Text>) -> Vec<Option<TextBuf>> {
-    db.query(&LIST_BY_STATUS, &[status.into()]).iter().map(|row| row.text_buf(1)).collect()
+pub(crate) fn list_instances_by_status<'d>(db: &'d Db, status: Option<Text>) -> Rows<'d> {
+    db.query(&LIST_BY_STATUS, &[status.into()])
 }
 
 static LIST_EXECUTIONS: Statement = Statement {
@@ -38,8 +39,8 @@ static LIST_EXECUTIONS: Statement = Statement {
 };
 
 /// The executions of an instance, in order.
-pub(crate) fn list_executions(db: &Db, instance: Option<Text>) -> Vec<Option<i64>> {
-    db.query(&LIST_EXECUTIONS, &[instance.into()]).iter().map(|row| row.int8(1)).collect()
+pub(crate) fn list_executions<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
+    db.query(&LIST_EXECUTIONS, &[instance.into()])
 }
 
 static LIST_CHILDREN: Statement = Statement {
@@ -49,8 +50,8 @@ static LIST_CHILDREN: Statement = Statement {
 };
 
 /// The sub-orchestrations of an instance, the eldest first.
-pub(crate) fn list_children(db: &Db, instance: Option<Text>) -> Vec<Option<TextBuf>> {
-    db.query(&LIST_CHILDREN, &[instance.into()]).iter().map(|row| row.text_buf(1)).collect()
+pub(crate) fn list_children<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
+    db.query(&LIST_CHILDREN, &[instance.into()])
 }
 
 static PARENT: Statement = Statement {

@@ -152,6 +152,8 @@ SELECT * FROM list_instances() ORDER BY 1;
 SELECT * FROM list_instances_by_status('Completed') ORDER BY 1;
 SELECT * FROM fetch_history('order');
 SELECT * FROM fetch_history_with_execution('order', 1);
+-- Once for each row of a query, in its select list.
+SELECT e AS execution_id, fetch_history_with_execution('order', e) AS event FROM list_executions('order') l (e);
 SELECT * FROM get_kv_all_values('order') ORDER BY 1;
 SELECT * FROM get_custom_status('order', 0);
 SELECT * FROM get_custom_status('order', 2);
