@@ -1,6 +1,6 @@
 //! Instances, executions and counts, as operators see them.
 
-use super::column_of_rows;
+use super::set_of_rows;
 
 use crate::db::Db;
 use crate::pg::values::{Text, TextBuf, Timestamptz};
@@ -11,7 +11,7 @@ use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
 /// All instances, the youngest first.
 #[pg_extern(sql = false)]
 fn list_instances(fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(column_of_rows(fcinfo, inspect::list_instances)?)
+    Ok(set_of_rows(fcinfo, inspect::list_instances)?)
 }
 
 /// The instances whose current execution has a status, the youngest first.
@@ -20,19 +20,19 @@ fn list_instances_by_status(
     p_status: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Result<(), ErrorReport> {
-    Ok(column_of_rows(fcinfo, |db| inspect::list_instances_by_status(db, p_status))?)
+    Ok(set_of_rows(fcinfo, |db| inspect::list_instances_by_status(db, p_status))?)
 }
 
 /// The executions of an instance, in order.
 #[pg_extern(sql = false)]
 fn list_executions(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(column_of_rows(fcinfo, |db| inspect::list_executions(db, p_instance_id))?)
+    Ok(set_of_rows(fcinfo, |db| inspect::list_executions(db, p_instance_id))?)
 }
 
 /// The sub-orchestrations of an instance, the eldest first.
 #[pg_extern(sql = false)]
 fn list_children(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(column_of_rows(fcinfo, |db| inspect::list_children(db, p_instance_id))?)
+    Ok(set_of_rows(fcinfo, |db| inspect::list_children(db, p_instance_id))?)
 }
 
 /// The parent of an instance, NULL for one at the top.

@@ -1,7 +1,8 @@
 //! Key-value store and custom status, as readers see them.
 
-use crate::db::Db;
+use super::set_of_rows;
 
+use crate::db::Db;
 use crate::pg::values::{Text, TextBuf};
 use crate::queue::{custom_status, kv};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -22,14 +23,8 @@ fn get_kv_value(
 
 /// Every key with its value.
 #[pg_extern(sql = false)]
-fn get_kv_all_values(
-    p_instance: Option<Text>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<
-    TableIterator<'static, (name!(out_key, Option<TextBuf>), name!(out_value, Option<TextBuf>))>,
-    ErrorReport,
-> {
-    Ok(TableIterator::new(Db::enter(fcinfo, |db| kv::all_values(db, p_instance))?))
+fn get_kv_all_values(p_instance: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+    Ok(set_of_rows(fcinfo, |db| kv::all_values(db, p_instance))?)
 }
 
 /// The custom status and its version, if it has changed since the version last seen.

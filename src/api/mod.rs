@@ -27,10 +27,10 @@ fn required<T>(argument: Option<T>, name: &'static str) -> Result<T> {
     argument.ok_or(Error::NullArgument(name))
 }
 
-/// The result of a function that returns a set of one column: handed over at once. Called row by row it would, under
+/// The result of a function that returns what a statement finds: handed over at once. Called row by row it would, under
 /// its own `search_path`, be entered for each.
-fn column_of_rows(fcinfo: pg_sys::FunctionCallInfo, read: impl FnOnce(&Db) -> Rows<'_>) -> Result<()> {
-    let result = ResultSet::of_column(fcinfo);
+fn set_of_rows(fcinfo: pg_sys::FunctionCallInfo, read: impl FnOnce(&Db) -> Rows<'_>) -> Result<()> {
+    let result = ResultSet::of_call(fcinfo);
     Db::enter(fcinfo, |db| {
         result.append(&read(db));
         Ok(())

@@ -11,23 +11,14 @@ pub(crate) struct ResultSet {
 }
 
 impl ResultSet {
-    /// Opens the result of the function that `fcinfo` calls, whose rows have several columns. To be called outside of
-    /// SPI, whose memory goes first.
+    /// Opens the result of the function that `fcinfo` calls. To be called outside of SPI, whose
+    /// memory goes first.
     pub(crate) fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        Self::open(fcinfo, 0)
-    }
-
-    /// The same for a function whose rows have one column: it is declared with the type of that, not with a row type
-    /// (`funcapi.h`).
-    pub(crate) fn of_column(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        Self::open(fcinfo, pg_sys::MAT_SRF_USE_EXPECTED_DESC)
-    }
-
-    fn open(fcinfo: pg_sys::FunctionCallInfo, flags: u32) -> Self {
         // SAFETY: PostgreSQL calls a set-returning function with a ReturnSetInfo, which
-        // InitMaterializedSRF checks and fills in.
+        // InitMaterializedSRF checks and fills in. The columns that the query expects are the function's; asking for
+        // its row type would fail where it is declared with one column, which makes it a set of that type (`funcapi.h`).
         unsafe {
-            pg_sys::InitMaterializedSRF(fcinfo, flags);
+            pg_sys::InitMaterializedSRF(fcinfo, pg_sys::MAT_SRF_USE_EXPECTED_DESC);
             let info = (*fcinfo).resultinfo.cast::<pg_sys::ReturnSetInfo>();
             ResultSet { store: (*info).setResult, desc: (*info).setDesc }
         }

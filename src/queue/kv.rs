@@ -2,7 +2,7 @@
 //! the running one has changed since. A NULL in the delta says that the key is gone.
 
 use crate::db::{Db, Planning, Statement, types::*};
-use crate::error::Result;
+use crate::pg::spi::Rows;
 use crate::pg::values::{Jsonb, Text, TextBuf};
 
 /// A turn's mutations as one set. Of several to one key the last counts, and none before the last
@@ -103,7 +103,6 @@ WHERE s.instance_id = $1
 };
 
 /// Every key with its value.
-pub(crate) fn all_values(db: &Db, instance: Option<Text>) -> Result<Vec<(Option<TextBuf>, Option<TextBuf>)>> {
-    let rows = db.query(&ALL_VALUES, &[instance.into()]);
-    Ok(rows.iter().map(|row| (row.text_buf(1), row.text_buf(2))).collect())
+pub(crate) fn all_values<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
+    db.query(&ALL_VALUES, &[instance.into()])
 }

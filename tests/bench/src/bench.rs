@@ -63,9 +63,12 @@ impl Bench {
 
     /// Opens a session that finds the tables and functions of a side by their bare names. Commits are asynchronous.
     pub async fn session(&self, side: Side) -> PgConnection {
-        let settings =
-            [("search_path", self.schema(side)), ("synchronous_commit", Commit::Asynchronous.setting())];
-        server::open(server::options().options(settings)).await
+        server::open(server::options().options(self.settings(side, Commit::Asynchronous))).await
+    }
+
+    /// The settings that make a session find a side's tables and functions, and commit as told.
+    pub fn settings(&self, side: Side, commit: Commit) -> [(&'static str, &str); 2] {
+        [("search_path", self.schema(side)), ("synchronous_commit", commit.setting())]
     }
 
     /// Empties both queues and fills them the same way.

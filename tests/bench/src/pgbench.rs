@@ -41,12 +41,9 @@ impl Load<'_> {
     pub async fn run(&self, bench: &Bench, side: Side) -> Option<f64> {
         let file = std::env::temp_dir().join(format!("duroxide_queue_bench_{}.sql", std::process::id()));
         std::fs::write(&file, self.script).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let settings = bench.settings(side, self.commit);
         let pooler = self.pool.map(|backends| {
-            let greeting = format!(
-                "SET search_path = {}; SET synchronous_commit = {}",
-                bench.schema(side),
-                self.commit.setting()
-            );
+            let greeting = settings.map(|(name, value)| format!("SET {name} = {value}")).join("; ");
             Pooler::start("transaction", backends, &greeting)
         });
         // Older poolers lead each call to a backend that may not know the client's prepared statement.
@@ -65,8 +62,6 @@ impl Load<'_> {
         match &pooler {
             Some(pooler) => command.arg(pooler.url()),
             None => {
-                let settings =
-                    [("search_path", bench.schema(side)), ("synchronous_commit", self.commit.setting())];
                 let options = settings.map(|(name, value)| format!("-c {name}={value}"));
                 command.env("PGOPTIONS", options.join(" ")).arg(server::url())
             }

@@ -29,6 +29,25 @@ async fn a_created_queue_is_as_the_contract_says() {
 }
 
 #[tokio::test]
+async fn keys_of_a_created_queue_go_by_bytes() {
+    let (database, mut session, _) = queue_of_a_plain_role(Kind::Created).await;
+
+    let collations = texts(
+        &mut session,
+        &format!(
+            "SELECT DISTINCT k.key_collation::regcollation::text
+             FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid,
+                  unnest(i.indcollation) AS k(key_collation)
+             WHERE c.relnamespace = '{QUEUE}'::regnamespace AND k.key_collation <> 0"
+        ),
+    )
+    .await;
+
+    assert_eq!(collations, BTreeSet::from(["\"C\"".to_owned()]));
+    database.remove().await;
+}
+
+#[tokio::test]
 async fn an_adopted_queue_is_as_the_contract_says() {
     let (database, mut session, owner) = queue_of_a_plain_role(Kind::Adopted).await;
 
@@ -262,25 +281,6 @@ async fn as_the_contract_says(session: &mut PgConnection, owner: &str) {
     )
     .await;
     assert_listed("migrations.tsv", &migrations, &[&lines(MIGRATIONS)]);
-}
-
-#[tokio::test]
-async fn keys_of_a_created_queue_go_by_bytes() {
-    let (database, mut session, _) = queue_of_a_plain_role(Kind::Created).await;
-
-    let collations = texts(
-        &mut session,
-        &format!(
-            "SELECT DISTINCT k.key_collation::regcollation::text
-             FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid,
-                  unnest(i.indcollation) AS k(key_collation)
-             WHERE c.relnamespace = '{QUEUE}'::regnamespace AND k.key_collation <> 0"
-        ),
-    )
-    .await;
-
-    assert_eq!(collations, BTreeSet::from(["\"C\"".to_owned()]));
-    database.remove().await;
 }
 
 /// Columns whose name says what they are, in whichever table of a queue.
