@@ -182,6 +182,7 @@ impl Side {
                 format!("server{:+}", grain(distance, SERVER_GRAIN_MS))
             }
             (_, distance) if distance.abs() < NEAR_MS => "server".into(),
+            _ if is_lease => grain(ms, GRAIN_MS).to_string(),
             _ => cell.to_owned(),
         }
     }

@@ -35,11 +35,11 @@ async fn assert_cancellable(session: &mut PgConnection, call: &str, trace: &str)
          SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint FROM called"
     );
     for timeout in [early, whole / 2, whole * 4 / 5] {
-        must(session, &format!("SET statement_timeout = {}; BEGIN", timeout.as_millis())).await;
+        must(session, &format!("BEGIN; SET LOCAL statement_timeout = {}", timeout.as_millis())).await;
         let start = Instant::now();
         let outcome = run(session, &timed).await;
         let took = start.elapsed();
-        must(session, "ROLLBACK; SET statement_timeout = 0").await;
+        must(session, "ROLLBACK").await;
         println!("of {whole:?}, cancelled at {timeout:?}: over after {took:?}");
         if outcome.code() != Some(code::QUERY_CANCELED) {
             // Late in the call, another run may be faster than the first.

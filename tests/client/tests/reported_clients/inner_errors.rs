@@ -174,21 +174,17 @@ async fn g6_a_deadlock_a_timeout_and_a_conflict_keep_their_codes() {
 
         must(
             &mut other,
-            &format!("ROLLBACK; SET lock_timeout = 0; SET statement_timeout = 50; BEGIN; {}", renew(&second)),
+            &format!(
+                "ROLLBACK; SET lock_timeout = 0; BEGIN; {}; SET LOCAL statement_timeout = 50",
+                renew(&second)
+            ),
         )
         .await;
         let error = must_fail(&mut other, &renew(&token)).await;
         assert_eq!(error.code, "57014", "{kind:?}: {error}");
         assert_plain(kind, &error);
 
-        must(
-            &mut other,
-            &format!(
-                "ROLLBACK; SET statement_timeout = 0; SET deadlock_timeout = '10s'; BEGIN; {}",
-                renew(&second)
-            ),
-        )
-        .await;
+        must(&mut other, &format!("ROLLBACK; SET deadlock_timeout = '10s'; BEGIN; {}", renew(&second))).await;
         must(&mut session, "SET LOCAL deadlock_timeout = '50ms'").await;
         let (crossing, crossed) = (renew(&second), renew(&token));
         let (error, waited) = tokio::join!(
