@@ -13,7 +13,7 @@ use crate::pg::json::{self, Form, Refusal};
 use crate::pg::spi::{self, Rows, Value};
 use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::rounds::Look;
-use crate::queue::scan_start::{self, Place, Row, Scan, Statements};
+use crate::queue::scan_start::{self, Place, Ready, Row, Scan, Statements, ready};
 use crate::queue::turn_input::TurnInput;
 use crate::queue::{dead_letters, turn_input};
 use uuid::Uuid;
@@ -87,15 +87,16 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
 }
 
 /// The first unclaimed message, whosever its instance is: what can be told of that under its key is left for then.
-static HEAD: Statement = Statement {
-    text: "
+static HEAD: Ready = ready! {
+    ["
 SELECT q.instance_id, pg_catalog.hashtext({key} || q.instance_id)::bigint, q.visible_at, q.id, NULL::bigint, false
 FROM {q}.orchestrator_queue q
-WHERE q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($2, $3)
+WHERE q.lock_token IS NULL AND q.visible_at <= $1"],
+    " AND (q.visible_at, q.id) >= ($2, $3)",
+    ["
 ORDER BY q.visible_at, q.id
-LIMIT 1",
-    parameters: &[TIMESTAMPTZ, TIMESTAMPTZ, INT8],
-    planning: Planning::InIndexOrder,
+LIMIT 1"],
+    [TIMESTAMPTZ]
 };
 
 /// What is asked of a candidate's instance. The lock row is asked as well as the message: one that came
@@ -140,18 +141,14 @@ WHERE q.instance_id <> ALL ($3) AND "
 }
 
 /// Unclaimed messages of free instances. Those of the future are behind where it ends, live leases are not in its index.
-static READY: Statement = Statement {
-    text: concat!(
-        candidate!(),
-        "q.lock_token IS NULL AND q.visible_at <= $1 AND (q.visible_at, q.id) >= ($7, $8)
-  AND ",
-        of_a_free_instance!(),
-        "
+static READY: Ready = ready! {
+    [candidate!(), "q.lock_token IS NULL AND q.visible_at <= $1"],
+    " AND (q.visible_at, q.id) >= ($7, $8)",
+    ["
+  AND ", of_a_free_instance!(), "
 ORDER BY q.visible_at, q.id
-LIMIT $4"
-    ),
-    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, TIMESTAMPTZ, INT8],
-    planning: Planning::InIndexOrder,
+LIMIT $4"],
+    [TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8]
 };
 
 /// The first of them whose instance's key nobody holds, and that key with it.
@@ -161,28 +158,23 @@ LIMIT $4"
 /// and only the key of the row that is returned stays taken, for the transaction. CASE and OFFSET 0 keep the planner from asking
 /// in another order, which would take keys of rows that are not returned. Leases come first: no key of a leased
 /// instance is touched, for which somebody may be waiting under a `lock_timeout`.
-static PAST_OTHERS: Statement = Statement {
-    text: concat!(
-        "
+static PAST_OTHERS: Ready = ready! {
+    ["
 SELECT q.instance_id, q.key, q.visible_at, q.id, NULL::bigint, true
 FROM (SELECT m.instance_id, pg_catalog.hashtext({key} || m.instance_id)::bigint AS key, m.visible_at, m.id
       FROM {q}.orchestrator_queue m
-      WHERE m.lock_token IS NULL AND m.visible_at <= $1 AND (m.visible_at, m.id) >= ($7, $8)
+      WHERE m.lock_token IS NULL AND m.visible_at <= $1"],
+    " AND (m.visible_at, m.id) >= ($7, $8)",
+    ["
         AND m.instance_id <> ALL ($3)
       ORDER BY m.visible_at, m.id
       OFFSET 0) q
-WHERE CASE WHEN ",
-        is_not_leased!(),
-        " THEN
+WHERE CASE WHEN ", is_not_leased!(), " THEN
   CASE WHEN pg_catalog.pg_try_advisory_lock(q.key) THEN pg_catalog.pg_advisory_unlock(q.key)
-    AND ",
-        is_of_a_version!(),
-        "
+    AND ", is_of_a_version!(), "
     AND pg_catalog.pg_try_advisory_xact_lock(q.key) END END
-LIMIT 1"
-    ),
-    parameters: &[TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8, TIMESTAMPTZ, INT8],
-    planning: Planning::InIndexOrder,
+LIMIT 1"],
+    [TIMESTAMPTZ, INT8, TEXTS, INT8, INT8, INT8]
 };
 
 /// Messages of expired leases; live ones are behind where it ends. By the end of the lease, which is
@@ -201,7 +193,6 @@ LIMIT GREATEST($4, 1000)"
     planning: Planning::InIndexOrder,
 };
 
-/// Mostly no lease has expired, and a look costs a fifth of `EXPIRED`.
 static ANY_EXPIRED: Statement = Statement {
     text: "
 SELECT true FROM {q}.orchestrator_queue q
@@ -270,22 +261,18 @@ impl Scan for CandidateScan<'_> {
     type Candidate = Candidate;
 
     fn statements(&self) -> Statements {
-        Statements {
-            any: &ANY,
-            any_expired: &ANY_EXPIRED,
-            expired: &EXPIRED,
-            newer: &NEWER,
-            highest_id: &HIGHEST_ID,
-        }
+        Statements { any: &ANY, expired: &EXPIRED, newer: &NEWER, highest_id: &HIGHEST_ID }
+    }
+
+    fn is_any_expired(&self, db: &Db, now_ms: i64, from_ms: i64) -> bool {
+        db.query(&ANY_EXPIRED, &[now_ms.into(), from_ms.into()]).len() > 0
     }
 
     fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place, _: bool) -> Rows<'d> {
         match self.look {
-            Look::AtHead => {
-                db.query(&HEAD, &[visible_until(now_ms).into(), start.visible_at.into(), start.id.into()])
-            }
-            Look::PastOthers => scan_start::ready_by(&PAST_OTHERS, self, db, now_ms, window, start),
-            Look::Window(_) => scan_start::ready_by(&READY, self, db, now_ms, window, start),
+            Look::AtHead => HEAD.query(db, &[visible_until(now_ms).into()], start),
+            Look::PastOthers => PAST_OTHERS.query(db, &self.arguments(now_ms, window), start),
+            Look::Window(_) => READY.query(db, &self.arguments(now_ms, window), start),
         }
     }
 

@@ -11,7 +11,8 @@ use crate::pg::spi::{self, Rows, Value};
 use crate::pg::values::{Text, TextArray, TextBuf};
 use crate::pg::{encoding, lock_timeout, probe, transaction};
 use crate::queue::claim_instance::new_lock_token;
-use crate::queue::scan_start::{self, Place, Row, Scan, Statements};
+use crate::queue::scan_start::{self, Place, Ready, Row, Scan, Statements, ready};
+use std::cell::Cell;
 
 /// Which tags a worker takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,7 +110,7 @@ fn look(
 ) -> Result<Looked> {
     let memories = db.memories();
     let is_repeated = !passed_over.is_empty();
-    let scan = CandidateScan { request, passed_over, locks_head };
+    let scan = CandidateScan { request, passed_over, locks_head: Cell::new(locks_head) };
     let mut candidates =
         scan_start::candidates(&scan, db, &memories.work_items, window, Place::FIRST, is_repeated)?;
     let Some(first) = candidates.first_mut() else { return Ok(Looked::Nothing) };
@@ -141,52 +142,46 @@ fn look(
     Ok(Looked::PassedOver)
 }
 
-/// What both ways to a candidate ask of it. `$5` is the owner; without one, no item of a session
-/// qualifies.
-macro_rules! for_this_worker {
+macro_rules! has_its_tag {
     () => {
         "CASE $6 WHEN 'default_only' THEN w.tag IS NULL
               WHEN 'tags' THEN w.tag = ANY ($7)
               WHEN 'default_and' THEN w.tag IS NULL OR w.tag = ANY ($7)
-              ELSE true END
+              ELSE true END"
+    };
+}
+
+/// What both ways to a candidate ask of it. `$5` is the owner; without one, no item of a session
+/// qualifies.
+macro_rules! for_this_worker {
+    () => {
+        concat!(
+            has_its_tag!(),
+            "
   AND (w.session_id IS NULL
        OR ($5 IS NOT NULL
            AND (SELECT s.locked_until > $2 AND s.worker_id <> $5 FROM {q}.sessions s
                 WHERE s.session_id = w.session_id) IS NOT TRUE))
   AND w.id <> ALL ($3)"
-    };
-}
-
-macro_rules! ready {
-    () => {
-        concat!(
-            "w.lock_token IS NULL AND w.visible_at <= $1 AND (w.visible_at, w.id) >= ($8, $9)
-  AND ",
-            for_this_worker!(),
-            "
-ORDER BY w.visible_at, w.id"
         )
     };
 }
 
 /// The first unclaimed item that nobody else has locked, and its lock: many workers that claim at once pass over each
-/// other's items here. Nothing while any item is bound to a session, whether it can be claimed or not: the row of such a
-/// one is locked under the key of its session only, since the session's worker would pass over it. ORDER BY leaves the
-/// planner no index but that of the sessions, where there is nothing then.
-static LOCK_HEAD: Statement = Statement {
-    text: concat!(
-        "
+/// other's items here. Not while any item is bound to a session: the row of such a one is locked under the key of its
+/// session only, since the session's worker would pass over it, and it may come first.
+static LOCK_HEAD: Ready = ready! {
+    ["
 SELECT w.id, NULL::text, NULL::bigint, w.visible_at, NULL::bigint, w.work_item
 FROM {q}.worker_queue w
-WHERE (SELECT true FROM {q}.worker_queue s WHERE s.session_id IS NOT NULL ORDER BY s.session_id LIMIT 1) IS NULL
-  AND ",
-        ready!(),
-        "
+WHERE w.lock_token IS NULL AND w.visible_at <= $1"],
+    " AND (w.visible_at, w.id) >= ($8, $9)",
+    ["
+  AND w.session_id IS NULL AND ", has_its_tag!(), "
+ORDER BY w.visible_at, w.id
 LIMIT 1
-FOR UPDATE OF w SKIP LOCKED"
-    ),
-    parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8],
-    planning: Planning::InIndexOrder,
+FOR UPDATE OF w SKIP LOCKED"],
+    [TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS]
 };
 
 macro_rules! candidate {
@@ -200,10 +195,14 @@ WHERE "
 }
 
 /// Unclaimed items. Those of the future are behind where it ends, live leases are not in its index.
-static READY: Statement = Statement {
-    text: concat!(candidate!(), ready!(), "\nLIMIT $4"),
-    parameters: &[TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS, TIMESTAMPTZ, INT8],
-    planning: Planning::InIndexOrder,
+static READY: Ready = ready! {
+    [candidate!(), "w.lock_token IS NULL AND w.visible_at <= $1"],
+    " AND (w.visible_at, w.id) >= ($8, $9)",
+    ["
+  AND ", for_this_worker!(), "
+ORDER BY w.visible_at, w.id
+LIMIT $4"],
+    [TIMESTAMPTZ, INT8, INT8S, INT8, TEXT, TEXT, TEXTS]
 };
 
 /// Items of expired leases, in the order of the claim up to a thousand that have expired at once.
@@ -221,13 +220,14 @@ LIMIT GREATEST($4, 1000)"
     planning: Planning::InIndexOrder,
 };
 
-/// Mostly no lease has expired, and a look costs little.
-static ANY_EXPIRED: Statement = Statement {
+/// Whether a lease has expired, and whether any item is bound to a session, claimable or not. ORDER BY leaves the planner
+/// no indexes but those of leases and of sessions.
+static ANY_EXPIRED_OR_BOUND: Statement = Statement {
     text: "
-SELECT true FROM {q}.worker_queue w
-WHERE w.lock_token IS NOT NULL AND w.locked_until <= $1 AND w.locked_until >= $2
-ORDER BY w.locked_until
-LIMIT 1",
+SELECT (SELECT true FROM {q}.worker_queue w
+        WHERE w.lock_token IS NOT NULL AND w.locked_until <= $1 AND w.locked_until >= $2
+        ORDER BY w.locked_until LIMIT 1),
+       (SELECT true FROM {q}.worker_queue w WHERE w.session_id IS NOT NULL ORDER BY w.session_id LIMIT 1)",
     parameters: &[INT8, INT8],
     planning: Planning::InIndexOrder,
 };
@@ -273,32 +273,35 @@ FROM (SELECT pg_catalog.pg_get_serial_sequence(pg_catalog.quote_ident({name}) ||
 struct CandidateScan<'r> {
     request: &'r Request,
     passed_over: &'r [i64],
-    locks_head: bool,
+    /// Whether to lock the first item as it is found. Not any more where an item is bound to a session.
+    locks_head: Cell<bool>,
 }
 
 impl Scan for CandidateScan<'_> {
     type Candidate = Candidate;
 
     fn statements(&self) -> Statements {
-        Statements {
-            any: &ANY,
-            any_expired: &ANY_EXPIRED,
-            expired: &EXPIRED,
-            newer: &NEWER,
-            highest_id: &HIGHEST_ID,
-        }
+        Statements { any: &ANY, expired: &EXPIRED, newer: &NEWER, highest_id: &HIGHEST_ID }
     }
 
     fn passes_over_others(&self) -> bool {
-        self.locks_head
+        self.locks_head.get()
+    }
+
+    fn is_any_expired(&self, db: &Db, now_ms: i64, from_ms: i64) -> bool {
+        let rows = db.query(&ANY_EXPIRED_OR_BOUND, &[now_ms.into(), from_ms.into()]);
+        let [is_expired, is_bound] = [1, 2].map(|column| rows.first().and_then(|row| row.bool(column)));
+        self.locks_head.set(self.locks_head.get() && is_bound.is_none());
+        is_expired.is_some()
     }
 
     fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place, are_first: bool) -> Rows<'d> {
-        if !(self.locks_head && are_first) {
-            return scan_start::ready_by(&READY, self, db, now_ms, window, start);
+        let arguments = self.arguments(now_ms, window);
+        if !(self.locks_head.get() && are_first) {
+            return READY.query(db, &arguments, start);
         }
         lock_timeout::at_least_a_second(db.schema(), &[c"worker_queue"], || {
-            scan_start::ready_by(&LOCK_HEAD, self, db, now_ms, window, start)
+            LOCK_HEAD.query(db, &arguments, start)
         })
     }
 

@@ -161,14 +161,50 @@ pub(crate) fn filter(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// A statement for unclaimed rows in the order of the claim, in two forms. PostgreSQL compares a place with every row of a
+/// page of the index (`_bt_check_rowcompare` in nbtutils.c), which costs more than the rest of a look at the first.
+pub(crate) struct Ready {
+    pub(crate) from_head: Statement,
+    /// With the place as last parameters.
+    pub(crate) from_place: Statement,
+}
+
+/// Both forms of a statement: what stands before and behind the condition on the place, the condition, and the parameters
+/// without the place.
+macro_rules! ready {
+    ([$($before:tt)*], $from_place:literal, [$($behind:tt)*], [$($parameter:expr),*]) => {
+        $crate::queue::scan_start::Ready {
+            from_head: $crate::db::Statement {
+                text: concat!($($before)*, $($behind)*),
+                parameters: &[$($parameter),*],
+                planning: $crate::db::Planning::InIndexOrder,
+            },
+            from_place: $crate::db::Statement {
+                text: concat!($($before)*, $from_place, $($behind)*),
+                parameters: &[$($parameter,)* $crate::db::types::TIMESTAMPTZ, $crate::db::types::INT8],
+                planning: $crate::db::Planning::InIndexOrder,
+            },
+        }
+    };
+}
+pub(crate) use ready;
+
+impl Ready {
+    /// Unclaimed rows from a place on.
+    pub(crate) fn query<'d>(&'static self, db: &'d Db, arguments: &[Value<'_>], start: Place) -> Rows<'d> {
+        if start == Place::FIRST {
+            db.query(&self.from_head, arguments)
+        } else {
+            db.query(&self.from_place, &[arguments, &[start.visible_at.into(), start.id.into()]].concat())
+        }
+    }
+}
+
 /// The statements of a scan. Those that find rows begin with the scan's own parameters, the first two of which
 /// are the time as `timestamptz` and in milliseconds; their own follow.
 pub(crate) struct Statements {
     /// Whether there is anything to scan at all, whoever may take it: cheaper than a scan. Parameters: the time, twice.
     pub(crate) any: &'static Statement,
-    /// Whether a lease has expired: mostly none has, and a look costs a fraction. Parameters: the time, and the first
-    /// end of a lease.
-    pub(crate) any_expired: &'static Statement,
     /// Rows of expired leases; own parameter: the first end of a lease.
     pub(crate) expired: &'static Statement,
     /// Unclaimed rows before a place with a higher id than a known one; own parameters: place and id.
@@ -195,6 +231,9 @@ pub(crate) trait Scan {
     /// The caller's time, now.
     fn now_ms(&self) -> Result<i64>;
 
+    /// Whether a lease has ended from `from_ms` to `now_ms`: mostly none has, and a look costs a fraction of what its rows do.
+    fn is_any_expired(&self, db: &Db, now_ms: i64, from_ms: i64) -> bool;
+
     /// Unclaimed rows from a place on. `are_first` tells that no other row can come before them.
     fn ready<'d>(&self, db: &'d Db, now_ms: i64, window: i64, start: Place, are_first: bool) -> Rows<'d>;
 
@@ -203,19 +242,6 @@ pub(crate) trait Scan {
 
     /// One row of theirs.
     fn row(&self, row: &spi::Row<'_>) -> Option<Row<Self::Candidate>>;
-}
-
-/// Unclaimed rows from a place on, by a statement with the scan's own parameters and the place.
-pub(crate) fn ready_by<'d, S: Scan>(
-    statement: &'static Statement,
-    scan: &S,
-    db: &'d Db,
-    now_ms: i64,
-    window: i64,
-    start: Place,
-) -> Rows<'d> {
-    let own = [start.visible_at.into(), start.id.into()];
-    db.query(statement, &[scan.arguments(now_ms, window).as_slice(), &own].concat())
 }
 
 fn is_any<S: Scan>(scan: &S, db: &Db, now_ms: i64) -> bool {
@@ -232,12 +258,11 @@ fn scan_from<S: Scan>(
     window: i64,
     are_all: bool,
 ) -> Result<Found<S::Candidate>> {
-    let statements = scan.statements();
     let now_ms = scan.now_ms()?;
     let mut found = Found::nothing_until(now_ms);
-    if db.query(statements.any_expired, &[now_ms.into(), start.lease_end_ms.into()]).len() > 0 {
+    if scan.is_any_expired(db, now_ms, start.lease_end_ms) {
         let arguments = [scan.arguments(now_ms, window).as_slice(), &[start.lease_end_ms.into()]].concat();
-        found.add_expired(rows_of(scan, &db.query(statements.expired, &arguments)));
+        found.add_expired(rows_of(scan, &db.query(scan.statements().expired, &arguments)));
     }
     let are_first = are_all && found.rows.is_empty();
     found.add_ready(rows_of(scan, &scan.ready(db, now_ms, window, start.ready, are_first)));
