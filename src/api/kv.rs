@@ -1,12 +1,12 @@
 //! Key-value store and custom status, as readers see them.
 
-use super::set_of_rows;
+use super::{set_of_one, set_of_rows};
 
 use crate::db::Db;
-use crate::pg::values::{Text, TextBuf};
+use crate::pg::values::Text;
 use crate::queue::{custom_status, kv};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
+use pgrx::{pg_extern, pg_sys};
 
 /// The value of one key, and whether there is one.
 #[pg_extern(sql = false)]
@@ -14,11 +14,9 @@ fn get_kv_value(
     p_instance: Option<Text>,
     p_key: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<TableIterator<'static, (name!(out_value, Option<TextBuf>), name!(out_found, bool))>, ErrorReport>
-{
-    let value = Db::enter(fcinfo, |db| Ok(kv::value(db, p_instance, p_key)))?;
-    let found = value.is_some();
-    Ok(TableIterator::once((value, found)))
+) -> Result<(), ErrorReport> {
+    let value = |db: &Db| Ok(Some(kv::value(db, p_instance, p_key)));
+    Ok(set_of_one(fcinfo, value, |value| [value.as_ref().into(), value.is_some().into()])?)
 }
 
 /// Every key with its value.
@@ -33,13 +31,6 @@ fn get_custom_status(
     p_instance_id: Option<Text>,
     p_last_seen_version: Option<i64>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<
-    TableIterator<
-        'static,
-        (name!(out_custom_status, Option<TextBuf>), name!(out_custom_status_version, Option<i64>)),
-    >,
-    ErrorReport,
-> {
-    let status = Db::enter(fcinfo, |db| Ok(custom_status::since(db, p_instance_id, p_last_seen_version)))?;
-    Ok(TableIterator::new(status))
+) -> Result<(), ErrorReport> {
+    Ok(set_of_rows(fcinfo, |db| custom_status::since(db, p_instance_id, p_last_seen_version))?)
 }

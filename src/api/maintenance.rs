@@ -1,12 +1,13 @@
 //! Deletion, pruning, and the end of a queue.
 
-use super::required;
+use super::{required, set_of_one};
 use crate::db::Db;
 
+use crate::pg::spi::Value;
 use crate::pg::values::{Text, TextArray};
 use crate::queue::{cleanup, deletion, pruning};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
+use pgrx::{pg_extern, pg_sys};
 
 /// Deletes instances, all or none.
 ///
@@ -17,21 +18,12 @@ fn delete_instances_atomic(
     p_instance_ids: Option<TextArray>,
     p_force: Option<bool>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<
-    TableIterator<
-        'static,
-        (
-            name!(instances_deleted, i64),
-            name!(executions_deleted, i64),
-            name!(events_deleted, i64),
-            name!(queue_messages_deleted, i64),
-        ),
-    >,
-    ErrorReport,
-> {
+) -> Result<(), ErrorReport> {
     let force = required(p_force, "p_force")?;
-    let deleted = Db::enter(fcinfo, |db| deletion::delete(db, p_instance_ids, force))?;
-    Ok(TableIterator::once((deleted.instances, deleted.executions, deleted.events, deleted.messages)))
+    let delete = |db: &Db| deletion::delete(db, p_instance_ids, force).map(Some);
+    Ok(set_of_one(fcinfo, delete, |deleted| {
+        [deleted.instances, deleted.executions, deleted.events, deleted.messages].map(Value::from)
+    })?)
 }
 
 /// Prunes old executions of an instance.
@@ -43,16 +35,9 @@ fn prune_executions(
     p_keep_last: Option<i32>,
     p_completed_before_ms: Option<i64>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<
-    TableIterator<
-        'static,
-        (name!(instances_processed, i64), name!(executions_deleted, i64), name!(events_deleted, i64)),
-    >,
-    ErrorReport,
-> {
-    let pruned =
-        Db::enter(fcinfo, |db| pruning::prune(db, p_instance_id, p_keep_last, p_completed_before_ms))?;
-    Ok(TableIterator::once((1, pruned.executions, pruned.events)))
+) -> Result<(), ErrorReport> {
+    let prune = |db: &Db| pruning::prune(db, p_instance_id, p_keep_last, p_completed_before_ms).map(Some);
+    Ok(set_of_one(fcinfo, prune, |pruned| [1, pruned.executions, pruned.events].map(Value::from))?)
 }
 
 /// Drops the queue's tables and functions.

@@ -19,7 +19,7 @@ mod worker;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::pg::result_set::ResultSet;
-use crate::pg::spi::Rows;
+use crate::pg::spi::{Rows, Value};
 use pgrx::pg_sys;
 
 /// The value of an argument that must not be NULL.
@@ -28,11 +28,24 @@ fn required<T>(argument: Option<T>, name: &'static str) -> Result<T> {
 }
 
 /// The result of a function that returns what a statement finds: handed over at once. Called row by row it would, under
-/// its own `search_path`, be entered for each.
+/// its own `search_path`, be entered for each, and once more at the end.
 fn set_of_rows(fcinfo: pg_sys::FunctionCallInfo, read: impl FnOnce(&Db) -> Rows<'_>) -> Result<()> {
     let result = ResultSet::of_call(fcinfo);
     Db::enter(fcinfo, |db| {
         result.append(&read(db));
         Ok(())
     })
+}
+
+/// The result of a function that returns one row, or none, of what an operation found.
+fn set_of_one<T, const N: usize>(
+    fcinfo: pg_sys::FunctionCallInfo,
+    find: impl FnOnce(&Db) -> Result<Option<T>>,
+    columns: impl FnOnce(&T) -> [Value<'_>; N],
+) -> Result<()> {
+    let result = ResultSet::of_call(fcinfo);
+    if let Some(found) = Db::enter(fcinfo, find)? {
+        result.append_row(&columns(&found));
+    }
+    Ok(())
 }

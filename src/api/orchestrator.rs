@@ -1,13 +1,13 @@
 //! Instances and their messages.
 
-use super::required;
+use super::{required, set_of_one};
 use crate::clock::Clock;
 use crate::db::Db;
 
-use crate::pg::values::{Jsonb, JsonbBuf, Text, TextBuf, Timestamptz};
+use crate::pg::values::{Jsonb, Text, TextBuf, Timestamptz};
 use crate::queue::{ack_turn, claim_instance, enqueue, instance_lease};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
+use pgrx::{pg_extern, pg_sys};
 
 /// Claims the first free instance with all its visible messages; no row when there is none.
 ///
@@ -19,45 +19,32 @@ fn fetch_orchestration_item(
     p_min_version_packed: Option<i64>,
     p_max_version_packed: Option<i64>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<
-    TableIterator<
-        'static,
-        (
-            name!(out_instance_id, TextBuf),
-            name!(out_orchestration_name, TextBuf),
-            name!(out_orchestration_version, TextBuf),
-            name!(out_execution_id, i64),
-            name!(out_history, JsonbBuf),
-            name!(out_messages, JsonbBuf),
-            name!(out_lock_token, TextBuf),
-            name!(out_attempt_count, i32),
-            name!(out_kv_snapshot, JsonbBuf),
-        ),
-    >,
-    ErrorReport,
-> {
-    // Nothing is visible at a time that is not known.
-    let Some(now_ms) = p_now_ms else { return Ok(TableIterator::empty()) };
-    let request = claim_instance::Request {
-        clock: Clock::start(now_ms),
-        lock_timeout_ms: required(p_lock_timeout_ms, "p_lock_timeout_ms")?,
-        versions: p_min_version_packed.map(|least| (least, p_max_version_packed)),
+) -> Result<(), ErrorReport> {
+    let clock = p_now_ms.map(Clock::start);
+    let claim = |db: &Db| {
+        // Nothing is visible at a time that is not known.
+        let Some(clock) = clock else { return Ok(None) };
+        let request = claim_instance::Request {
+            clock,
+            lock_timeout_ms: required(p_lock_timeout_ms, "p_lock_timeout_ms")?,
+            versions: p_min_version_packed.map(|least| (least, p_max_version_packed)),
+        };
+        claim_instance::claim(db, &request)
     };
-    let claimed = Db::enter(fcinfo, |db| claim_instance::claim(db, &request))?;
-    Ok(TableIterator::new(claimed.map(|claimed| {
-        let input = claimed.input;
-        (
-            TextBuf(claimed.instance_id),
-            TextBuf(input.orchestration_name),
-            TextBuf(input.orchestration_version),
-            input.execution_id,
-            input.history,
-            input.messages,
-            TextBuf(claimed.lock_token.into_bytes()),
-            claimed.attempt_count,
-            input.kv_snapshot,
-        )
-    })))
+    Ok(set_of_one(fcinfo, claim, |claimed| {
+        let input = &claimed.input;
+        [
+            (&claimed.instance_id).into(),
+            (&input.orchestration_name).into(),
+            (&input.orchestration_version).into(),
+            input.execution_id.into(),
+            (&input.history).into(),
+            (&input.messages).into(),
+            claimed.lock_token.as_bytes().into(),
+            claimed.attempt_count.into(),
+            (&input.kv_snapshot).into(),
+        ]
+    })?)
 }
 
 /// Acknowledges a turn, all or nothing.

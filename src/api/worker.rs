@@ -1,14 +1,14 @@
 //! Work items.
 
-use super::required;
+use super::{required, set_of_one};
 use crate::clock::Clock;
 use crate::db::Db;
 use crate::error::Error;
-use crate::pg::values::{Text, TextArray, TextBuf};
+use crate::pg::values::{Text, TextArray};
 use crate::queue::claim_work_item::{self, TagMode};
 use crate::queue::{ack_work_item, enqueue, work_item_lease};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{name, pg_extern, pg_sys, prelude::TableIterator};
+use pgrx::{pg_extern, pg_sys};
 
 /// Enqueues a work item.
 ///
@@ -49,36 +49,31 @@ fn fetch_work_item(
     p_tag_filter: Option<TextArray>,
     p_tag_mode: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
-) -> Result<
-    TableIterator<
-        'static,
-        (name!(out_work_item, TextBuf), name!(out_lock_token, TextBuf), name!(out_attempt_count, i32)),
-    >,
-    ErrorReport,
-> {
-    let tag_mode = match p_tag_mode.as_ref().map(Text::bytes) {
-        Some(b"default_only") => TagMode::DefaultOnly,
-        Some(b"tags") => TagMode::Tags,
-        Some(b"default_and") => TagMode::DefaultAnd,
-        Some(b"any") => TagMode::Any,
-        // `none`, and any mode that is not known, take nothing.
-        _ => return Ok(TableIterator::empty()),
+) -> Result<(), ErrorReport> {
+    let clock = p_now_ms.map(Clock::start);
+    let claim = |db: &Db| {
+        let tag_mode = match p_tag_mode.as_ref().map(Text::bytes) {
+            Some(b"default_only") => TagMode::DefaultOnly,
+            Some(b"tags") => TagMode::Tags,
+            Some(b"default_and") => TagMode::DefaultAnd,
+            Some(b"any") => TagMode::Any,
+            // `none`, and any mode that is not known, take nothing.
+            _ => return Ok(None),
+        };
+        let Some(clock) = clock else { return Ok(None) };
+        let request = claim_work_item::Request {
+            clock,
+            lock_timeout_ms: required(p_lock_timeout_ms, "p_lock_timeout_ms")?,
+            owner_id: p_owner_id,
+            session_lock_timeout_ms: p_session_lock_timeout_ms,
+            tags: p_tag_filter,
+            tag_mode,
+        };
+        claim_work_item::claim(db, &request)
     };
-    let Some(now_ms) = p_now_ms else { return Ok(TableIterator::empty()) };
-    let request = claim_work_item::Request {
-        clock: Clock::start(now_ms),
-        lock_timeout_ms: required(p_lock_timeout_ms, "p_lock_timeout_ms")?,
-        owner_id: p_owner_id,
-        session_lock_timeout_ms: p_session_lock_timeout_ms,
-        tags: p_tag_filter,
-        tag_mode,
-    };
-    let claimed = Db::enter(fcinfo, |db| claim_work_item::claim(db, &request))?;
-    Ok(TableIterator::new(
-        claimed.map(|claimed| {
-            (claimed.work_item, TextBuf(claimed.lock_token.into_bytes()), claimed.attempt_count)
-        }),
-    ))
+    Ok(set_of_one(fcinfo, claim, |claimed| {
+        [(&claimed.work_item).into(), claimed.lock_token.as_bytes().into(), claimed.attempt_count.into()]
+    })?)
 }
 
 /// Acknowledges a work item and sends its completion.

@@ -1,7 +1,7 @@
 //! The rows that a set-returning function gives, handed over as they come from SPI.
 
-use crate::pg::spi::Rows;
-use pgrx::pg_sys;
+use crate::pg::spi::{Rows, Value};
+use pgrx::{PgTupleDesc, pg_sys};
 
 /// Where the rows of one call go. It belongs to the query that called, so it outlives
 /// subtransactions of the call that are undone.
@@ -30,6 +30,24 @@ impl ResultSet {
             row.check_types(self.desc);
             // SAFETY: the tuple has as many columns as the result and the same types; it is copied.
             unsafe { pg_sys::tuplestore_puttuple(self.store, row.tuple()) };
+        }
+    }
+
+    /// Adds one row of these columns.
+    pub(crate) fn append_row(&self, columns: &[Value<'_>]) {
+        let (mut datums, mut nulls) = (Vec::with_capacity(columns.len()), Vec::with_capacity(columns.len()));
+        // SAFETY: the descriptor lives as long as the query.
+        let expected = unsafe { PgTupleDesc::from_pg_unchecked(self.desc) };
+        assert_eq!(expected.len(), columns.len(), "columns of a result");
+        for (column, attribute) in columns.iter().zip(expected.iter()) {
+            assert!(column.type_oid().is_none_or(|oid| oid == attribute.atttypid), "types of a result");
+            let datum = column.datum();
+            nulls.push(datum.is_none());
+            datums.push(datum.unwrap_or(pg_sys::Datum::from(0)));
+        }
+        // SAFETY: number and types are those of the descriptor; what is stored is a copy.
+        unsafe {
+            pg_sys::tuplestore_putvalues(self.store, self.desc, datums.as_ptr(), nulls.as_ptr());
         }
     }
 }

@@ -135,7 +135,8 @@ pub(crate) enum Value<'a> {
 }
 
 impl Value<'_> {
-    fn datum(&self) -> Option<pg_sys::Datum> {
+    /// The value in the current memory context; `None` for NULL.
+    pub(super) fn datum(&self) -> Option<pg_sys::Datum> {
         Some(match *self {
             Value::Null => return None,
             Value::Bool(value) => value.into(),
@@ -214,6 +215,12 @@ impl<'a> From<&'a Vec<u8>> for Value<'a> {
 impl<'a> From<&'a [&'a [u8]]> for Value<'a> {
     fn from(value: &'a [&'a [u8]]) -> Self {
         Value::TextList(value)
+    }
+}
+
+impl<'a> From<&'a values::TextBuf> for Value<'a> {
+    fn from(value: &'a values::TextBuf) -> Self {
+        Value::Text(&value.0)
     }
 }
 

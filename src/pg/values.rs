@@ -55,23 +55,6 @@ macro_rules! argument {
     };
 }
 
-macro_rules! result {
-    ($name:ident, $sql:literal) => {
-        sql_type!($name, $sql);
-
-        // SAFETY: `into_datum` allocates in the context that pgrx returns values from.
-        unsafe impl BoxRet for $name {
-            unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-                match self.into_datum() {
-                    // SAFETY: a datum of the type that the function is declared to return.
-                    Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
-                    None => fcinfo.return_null(),
-                }
-            }
-        }
-    };
-}
-
 /// A datum held raw, so that the wrappers around it stay `UnwindSafe`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw(usize);
@@ -123,7 +106,7 @@ impl TextArray {
 /// A `timestamptz`, in microseconds of PostgreSQL's epoch; the infinities are the extremes of i64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamptz(pub(crate) i64);
-result!(Timestamptz, "timestamptz");
+sql_type!(Timestamptz, "timestamptz");
 
 impl FromDatum for Timestamptz {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
@@ -139,20 +122,21 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Timestamptz {
     }
 }
 
-impl IntoDatum for Timestamptz {
-    fn into_datum(self) -> Option<pg_sys::Datum> {
-        Some(pg_sys::Datum::from(self.0))
-    }
-
-    fn type_oid() -> pg_sys::Oid {
-        pg_sys::TIMESTAMPTZOID
-    }
-}
-
 /// A `text` result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextBuf(pub(crate) Vec<u8>);
-result!(TextBuf, "text");
+sql_type!(TextBuf, "text");
+
+// SAFETY: `into_datum` allocates in the context that pgrx returns values from.
+unsafe impl BoxRet for TextBuf {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+        match self.into_datum() {
+            // SAFETY: a datum of the type that the function is declared to return.
+            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+            None => fcinfo.return_null(),
+        }
+    }
+}
 
 impl IntoDatum for TextBuf {
     fn into_datum(self) -> Option<pg_sys::Datum> {
@@ -164,10 +148,9 @@ impl IntoDatum for TextBuf {
     }
 }
 
-/// A `jsonb` result: the whole varlena as PostgreSQL built it, header included.
+/// A `jsonb`: the whole varlena as PostgreSQL built it, header included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JsonbBuf(Vec<u8>);
-result!(JsonbBuf, "jsonb");
 
 impl JsonbBuf {
     /// `{}`: the header of a varlena of eight bytes (varatt.h: `SET_VARSIZE_4B`), and that of an object
@@ -195,16 +178,6 @@ impl JsonbBuf {
     /// The whole varlena.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl IntoDatum for JsonbBuf {
-    fn into_datum(self) -> Option<pg_sys::Datum> {
-        Some(new_jsonb(&self))
-    }
-
-    fn type_oid() -> pg_sys::Oid {
-        pg_sys::JSONBOID
     }
 }
 

@@ -1,7 +1,8 @@
 //! The custom status that an orchestration shows to the outside.
 
 use crate::db::{Db, Planning, Statement, types::*};
-use crate::pg::values::{Text, TextBuf};
+use crate::pg::spi::Rows;
+use crate::pg::values::Text;
 
 static SINCE: Statement = Statement {
     text: "
@@ -13,11 +14,6 @@ WHERE i.instance_id = $1 AND i.custom_status_version > $2",
 };
 
 /// The status and its version, if it has changed since `last_seen_version`.
-pub(crate) fn since(
-    db: &Db,
-    instance: Option<Text>,
-    last_seen_version: Option<i64>,
-) -> Option<(Option<TextBuf>, Option<i64>)> {
-    let rows = db.query(&SINCE, &[instance.into(), last_seen_version.into()]);
-    rows.first().map(|row| (row.text_buf(1), row.int8(2)))
+pub(crate) fn since<'d>(db: &'d Db, instance: Option<Text>, last_seen_version: Option<i64>) -> Rows<'d> {
+    db.query(&SINCE, &[instance.into(), last_seen_version.into()])
 }

@@ -3,7 +3,7 @@
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::spi::Rows;
-use crate::pg::values::{Text, TextBuf, Timestamptz};
+use crate::pg::values::{Text, TextBuf};
 
 static LIST_INSTANCES: Statement = Statement {
     text: "SELECT i.instance_id FROM {q}.instances i ORDER BY i.created_at DESC",
@@ -82,19 +82,6 @@ pub(crate) fn latest_execution(db: &Db, instance: Option<Text>) -> Option<i64> {
     db.query(&LATEST_EXECUTION, &[instance.into()]).first()?.int8(1)
 }
 
-/// One instance, with the state of its current execution.
-pub(crate) struct InstanceInfo {
-    pub(crate) instance_id: Option<TextBuf>,
-    pub(crate) orchestration_name: Option<TextBuf>,
-    pub(crate) orchestration_version: Option<TextBuf>,
-    pub(crate) current_execution_id: Option<i64>,
-    pub(crate) created_at: Option<Timestamptz>,
-    pub(crate) updated_at: Option<Timestamptz>,
-    pub(crate) status: Option<TextBuf>,
-    pub(crate) output: Option<TextBuf>,
-    pub(crate) parent_instance_id: Option<TextBuf>,
-}
-
 static INSTANCE: Statement = Statement {
     text: "
 SELECT i.instance_id, i.orchestration_name, coalesce(i.orchestration_version, 'unknown'),
@@ -106,30 +93,9 @@ WHERE i.instance_id = $1",
     planning: Planning::ByIndex,
 };
 
-/// What is known of an instance.
-pub(crate) fn instance(db: &Db, instance: Option<Text>) -> Option<InstanceInfo> {
-    let rows = db.query(&INSTANCE, &[instance.into()]);
-    rows.first().map(|row| InstanceInfo {
-        instance_id: row.text_buf(1),
-        orchestration_name: row.text_buf(2),
-        orchestration_version: row.text_buf(3),
-        current_execution_id: row.int8(4),
-        created_at: row.timestamptz(5),
-        updated_at: row.timestamptz(6),
-        status: row.text_buf(7),
-        output: row.text_buf(8),
-        parent_instance_id: row.text_buf(9),
-    })
-}
-
-/// One execution.
-pub(crate) struct ExecutionInfo {
-    pub(crate) execution_id: Option<i64>,
-    pub(crate) status: Option<TextBuf>,
-    pub(crate) output: Option<TextBuf>,
-    pub(crate) started_at: Option<Timestamptz>,
-    pub(crate) completed_at: Option<Timestamptz>,
-    pub(crate) event_count: Option<i64>,
+/// What is known of an instance, with the state of its current execution.
+pub(crate) fn instance<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
+    db.query(&INSTANCE, &[instance.into()])
 }
 
 static EXECUTION: Statement = Statement {
@@ -143,17 +109,9 @@ WHERE e.instance_id = $1 AND e.execution_id = $2",
     planning: Planning::ByIndex,
 };
 
-/// What is known of an execution.
-pub(crate) fn execution(db: &Db, instance: Option<Text>, execution_id: Option<i64>) -> Option<ExecutionInfo> {
-    let rows = db.query(&EXECUTION, &[instance.into(), execution_id.into()]);
-    rows.first().map(|row| ExecutionInfo {
-        execution_id: row.int8(1),
-        status: row.text_buf(2),
-        output: row.text_buf(3),
-        started_at: row.timestamptz(4),
-        completed_at: row.timestamptz(5),
-        event_count: row.int8(6),
-    })
+/// What is known of an execution, with the number of its events.
+pub(crate) fn execution<'d>(db: &'d Db, instance: Option<Text>, execution_id: Option<i64>) -> Rows<'d> {
+    db.query(&EXECUTION, &[instance.into(), execution_id.into()])
 }
 
 /// Sizes of an instance.

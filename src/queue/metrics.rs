@@ -2,6 +2,7 @@
 
 use crate::clock::visible_until;
 use crate::db::{Db, Planning, Statement, types::*};
+use crate::pg::spi::Rows;
 
 static DEPTHS: Statement = Statement {
     text: "
@@ -14,9 +15,8 @@ SELECT (SELECT pg_catalog.count(*) FROM {q}.orchestrator_queue q
 };
 
 /// Messages and work items that are visible and not under a live lease.
-pub(crate) fn depths(db: &Db, now_ms: Option<i64>) -> (Option<i64>, Option<i64>) {
-    let rows = db.query(&DEPTHS, &[now_ms.map(visible_until).into(), now_ms.into()]);
-    rows.first().map_or((None, None), |row| (row.int8(1), row.int8(2)))
+pub(crate) fn depths(db: &Db, now_ms: Option<i64>) -> Rows<'_> {
+    db.query(&DEPTHS, &[now_ms.map(visible_until).into(), now_ms.into()])
 }
 
 static SYSTEM: Statement = Statement {
@@ -35,8 +35,6 @@ FROM (SELECT pg_catalog.count(*) FILTER (WHERE e.status = 'Running') AS running,
 };
 
 /// Instances, executions, running, completed and failed instances, events.
-pub(crate) fn system(db: &Db) -> [Option<i64>; 6] {
-    let rows = db.query(&SYSTEM, &[]);
-    let row = rows.first().expect("aggregates return one row");
-    std::array::from_fn(|column| row.int8(column as i32 + 1))
+pub(crate) fn system(db: &Db) -> Rows<'_> {
+    db.query(&SYSTEM, &[])
 }
