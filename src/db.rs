@@ -6,6 +6,7 @@
 
 use crate::error::Result;
 use crate::names::Names;
+use crate::pg::result_set::ResultSet;
 use crate::pg::spi::{self, Rows, SavedPlan, Session, Value};
 use crate::pg::{namespace, planner};
 use crate::queue::Memories;
@@ -140,6 +141,24 @@ impl Db {
 
     /// Runs one statement under a snapshot of its own.
     pub(crate) fn query(&self, statement: &'static Statement, arguments: &[Value<'_>]) -> Rows<'_> {
+        let plan = self.plan_for(statement, arguments);
+        planner::during_statement(statement.planning, || plan.run(&self.session, arguments))
+    }
+
+    /// The same, with the rows as the result of the call.
+    pub(crate) fn query_into(
+        &self,
+        result: &ResultSet,
+        statement: &'static Statement,
+        arguments: &[Value<'_>],
+    ) {
+        let plan = self.plan_for(statement, arguments);
+        planner::during_statement(statement.planning, || {
+            plan.run_into(&self.session, statement.parameters, arguments, result);
+        });
+    }
+
+    fn plan_for(&self, statement: &'static Statement, arguments: &[Value<'_>]) -> Rc<SavedPlan> {
         // A wrong type would be undefined behaviour, so this is checked in release builds too.
         assert_eq!(arguments.len(), statement.parameters.len(), "arguments of {}", statement.text);
         for (argument, expected) in arguments.iter().zip(statement.parameters) {
@@ -149,8 +168,7 @@ impl Db {
                 statement.text
             );
         }
-        let plan = self.queue.plan(statement);
-        planner::during_statement(statement.planning, || plan.run(&self.session, arguments))
+        self.queue.plan(statement)
     }
 
     /// What this backend remembers of the queue's heads.

@@ -11,7 +11,7 @@ use pgrx::{pg_extern, pg_sys};
 /// The events of the latest execution, in order.
 #[pg_extern(sql = false)]
 fn fetch_history(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| history::of_latest_execution(db, p_instance_id))?)
+    Ok(set_of_rows(fcinfo, |db, result| history::of_latest_execution(db, result, p_instance_id))?)
 }
 
 /// The events of one execution, in order.
@@ -21,7 +21,7 @@ fn fetch_history_with_execution(
     p_execution_id: Option<i64>,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| history::of_execution(db, p_instance_id, p_execution_id))?)
+    Ok(set_of_rows(fcinfo, |db, result| history::of_execution(db, result, p_instance_id, p_execution_id))?)
 }
 
 /// Appends events; those whose id is there already are left as they were.

@@ -20,19 +20,19 @@ fn list_instances_by_status(
     p_status: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| inspect::list_instances_by_status(db, p_status))?)
+    Ok(set_of_rows(fcinfo, |db, result| inspect::list_instances_by_status(db, result, p_status))?)
 }
 
 /// The executions of an instance, in order.
 #[pg_extern(sql = false)]
 fn list_executions(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| inspect::list_executions(db, p_instance_id))?)
+    Ok(set_of_rows(fcinfo, |db, result| inspect::list_executions(db, result, p_instance_id))?)
 }
 
 /// The sub-orchestrations of an instance, the eldest first.
 #[pg_extern(sql = false)]
 fn list_children(p_instance_id: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| inspect::list_children(db, p_instance_id))?)
+    Ok(set_of_rows(fcinfo, |db, result| inspect::list_children(db, result, p_instance_id))?)
 }
 
 /// The parent of an instance, NULL for one at the top.
@@ -61,7 +61,7 @@ fn get_instance_info(
     p_instance_id: Option<Text>,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| inspect::instance(db, p_instance_id))?)
+    Ok(set_of_rows(fcinfo, |db, result| inspect::instance(db, result, p_instance_id))?)
 }
 
 /// One execution, with the number of its events.
@@ -71,7 +71,7 @@ fn get_execution_info(
     p_execution_id: Option<i64>,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| inspect::execution(db, p_instance_id, p_execution_id))?)
+    Ok(set_of_rows(fcinfo, |db, result| inspect::execution(db, result, p_instance_id, p_execution_id))?)
 }
 
 /// Sizes of an instance.
@@ -93,7 +93,7 @@ fn get_instance_stats(p_instance: Option<Text>, fcinfo: pg_sys::FunctionCallInfo
 /// Messages and work items that are visible and not under a live lease.
 #[pg_extern(sql = false)]
 fn get_queue_depths(p_now_ms: Option<i64>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| metrics::depths(db, p_now_ms))?)
+    Ok(set_of_rows(fcinfo, |db, result| metrics::depths(db, result, p_now_ms))?)
 }
 
 /// Counts over the whole queue.

@@ -22,7 +22,7 @@ fn get_kv_value(
 /// Every key with its value.
 #[pg_extern(sql = false)]
 fn get_kv_all_values(p_instance: Option<Text>, fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| kv::all_values(db, p_instance))?)
+    Ok(set_of_rows(fcinfo, |db, result| kv::all_values(db, result, p_instance))?)
 }
 
 /// The custom status and its version, if it has changed since the version last seen.
@@ -32,5 +32,7 @@ fn get_custom_status(
     p_last_seen_version: Option<i64>,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Result<(), ErrorReport> {
-    Ok(set_of_rows(fcinfo, |db| custom_status::since(db, p_instance_id, p_last_seen_version))?)
+    Ok(set_of_rows(fcinfo, |db, result| {
+        custom_status::since(db, result, p_instance_id, p_last_seen_version)
+    })?)
 }

@@ -19,7 +19,7 @@ mod worker;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::pg::result_set::ResultSet;
-use crate::pg::spi::{Rows, Value};
+use crate::pg::spi::Value;
 use pgrx::pg_sys;
 
 /// The value of an argument that must not be NULL.
@@ -29,10 +29,10 @@ fn required<T>(argument: Option<T>, name: &'static str) -> Result<T> {
 
 /// The result of a function that returns what a statement finds: handed over at once. Called row by row it would, under
 /// its own `search_path`, be entered for each, and once more at the end.
-fn set_of_rows(fcinfo: pg_sys::FunctionCallInfo, read: impl FnOnce(&Db) -> Rows<'_>) -> Result<()> {
+fn set_of_rows(fcinfo: pg_sys::FunctionCallInfo, read: impl FnOnce(&Db, &ResultSet)) -> Result<()> {
     let result = ResultSet::of_call(fcinfo);
     Db::enter(fcinfo, |db| {
-        result.append(&read(db));
+        read(db, &result);
         Ok(())
     })
 }

@@ -1,6 +1,7 @@
-//! The rows that a set-returning function gives, handed over as they come from SPI.
+//! The rows that a set-returning function gives, handed over all at once.
 
 use crate::pg::spi::{Rows, Value};
+use core::ffi::c_char;
 use pgrx::{PgTupleDesc, pg_sys};
 
 /// Where the rows of one call go. It belongs to the query that called, so it outlives
@@ -8,6 +9,19 @@ use pgrx::{PgTupleDesc, pg_sys};
 pub(crate) struct ResultSet {
     store: *mut pg_sys::Tuplestorestate,
     desc: pg_sys::TupleDesc,
+    context: pg_sys::MemoryContext,
+}
+
+unsafe extern "C-unwind" {
+    /// tstoreReceiver.c; raises no error.
+    fn SetTuplestoreDestReceiverParams(
+        receiver: *mut pg_sys::DestReceiver,
+        store: *mut pg_sys::Tuplestorestate,
+        context: pg_sys::MemoryContext,
+        detoast: bool,
+        target: pg_sys::TupleDesc,
+        mismatch: *const c_char,
+    );
 }
 
 impl ResultSet {
@@ -20,11 +34,34 @@ impl ResultSet {
         unsafe {
             pg_sys::InitMaterializedSRF(fcinfo, pg_sys::MAT_SRF_USE_EXPECTED_DESC);
             let info = (*fcinfo).resultinfo.cast::<pg_sys::ReturnSetInfo>();
-            ResultSet { store: (*info).setResult, desc: (*info).setDesc }
+            ResultSet {
+                store: (*info).setResult,
+                desc: (*info).setDesc,
+                context: (*(*info).econtext).ecxt_per_query_memory,
+            }
         }
     }
 
-    /// Adds rows. Their columns must be those that the function is declared with.
+    /// Where a statement sends its rows to add them, in memory of the current context. It refuses ones of other columns
+    /// (42804): an owner can change the type of a column, and to take a number for a pointer would be the end of the backend.
+    pub(super) fn receiver(&self) -> *mut pg_sys::DestReceiver {
+        // SAFETY: store and descriptor live in the context given, as long as the query, and so longer than the receiver.
+        unsafe {
+            let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
+            SetTuplestoreDestReceiverParams(
+                receiver,
+                self.store,
+                self.context,
+                false,
+                self.desc,
+                c"a column of the queue has another type than this function returns".as_ptr(),
+            );
+            receiver
+        }
+    }
+
+    /// Adds all the rows that a statement has found, where its end in an error is not that of the call: of what it had sent to a
+    /// receiver by then, some would stay. Their columns must be those that the function is declared with.
     pub(crate) fn append(&self, rows: &Rows<'_>) {
         for row in rows.iter() {
             row.check_types(self.desc);

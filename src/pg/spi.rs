@@ -7,6 +7,7 @@
 //! as long as the statement writes nothing.
 
 use crate::error::Error;
+use crate::pg::result_set::ResultSet;
 use crate::pg::values::{self, Raw};
 use core::ffi::CStr;
 use pgrx::pg_sys;
@@ -71,6 +72,38 @@ impl SavedPlan {
         unsafe {
             pg_sys::SPI_execute_plan(self.0, datums.as_mut_ptr(), nulls.as_ptr(), false, 0);
             Rows::take()
+        }
+    }
+
+    /// Runs the plan under a fresh snapshot, with its rows as those of `result`.
+    pub(crate) fn run_into(
+        &self,
+        _session: &Session,
+        types: &[pg_sys::Oid],
+        arguments: &[Value<'_>],
+        result: &ResultSet,
+    ) {
+        // SAFETY: the list has room for as many parameters as there are arguments; `Db` checked their number and types
+        // against the plan's.
+        unsafe {
+            let params = pg_sys::makeParamList(arguments.len() as i32);
+            let slots = (*params).params.as_mut_slice(arguments.len());
+            for ((slot, argument), &ptype) in slots.iter_mut().zip(arguments).zip(types) {
+                let datum = argument.datum();
+                *slot = pg_sys::ParamExternData {
+                    value: datum.unwrap_or(pg_sys::Datum::from(0)),
+                    isnull: datum.is_none(),
+                    pflags: pg_sys::PARAM_FLAG_CONST as u16,
+                    ptype,
+                };
+            }
+            let options = pg_sys::SPIExecuteOptions {
+                params,
+                must_return_tuples: true,
+                dest: result.receiver(),
+                ..Default::default()
+            };
+            pg_sys::SPI_execute_plan_extended(self.0, &options);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The custom status that an orchestration shows to the outside.
 
 use crate::db::{Db, Planning, Statement, types::*};
-use crate::pg::spi::Rows;
+use crate::pg::result_set::ResultSet;
 use crate::pg::values::Text;
 
 static SINCE: Statement = Statement {
@@ -14,6 +14,6 @@ WHERE i.instance_id = $1 AND i.custom_status_version > $2",
 };
 
 /// The status and its version, if it has changed since `last_seen_version`.
-pub(crate) fn since<'d>(db: &'d Db, instance: Option<Text>, last_seen_version: Option<i64>) -> Rows<'d> {
-    db.query(&SINCE, &[instance.into(), last_seen_version.into()])
+pub(crate) fn since(db: &Db, result: &ResultSet, instance: Option<Text>, last_seen_version: Option<i64>) {
+    db.query_into(result, &SINCE, &[instance.into(), last_seen_version.into()]);
 }

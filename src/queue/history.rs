@@ -3,7 +3,7 @@
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::json::{self, Form};
-use crate::pg::spi::Rows;
+use crate::pg::result_set::ResultSet;
 use crate::pg::values::{Jsonb, Text};
 
 static OF_EXECUTION: Statement = Statement {
@@ -19,21 +19,22 @@ static OF_LATEST_EXECUTION: Statement = Statement {
     text: "
 SELECT h.event_data FROM {q}.history h
 WHERE h.instance_id = $1
-  AND h.execution_id = (SELECT coalesce(pg_catalog.max(e.execution_id), 1) FROM {q}.executions e
-                        WHERE e.instance_id = $1)
+  AND h.execution_id = coalesce((SELECT e.execution_id FROM {q}.executions e
+                                 WHERE e.instance_id = $1
+                                 ORDER BY e.execution_id DESC LIMIT 1), 1)
 ORDER BY h.event_id",
     parameters: &[TEXT],
     planning: Planning::ByIndex,
 };
 
 /// The events of one execution, as they were stored, in order.
-pub(crate) fn of_execution<'d>(db: &'d Db, instance: Option<Text>, execution_id: Option<i64>) -> Rows<'d> {
-    db.query(&OF_EXECUTION, &[instance.into(), execution_id.into()])
+pub(crate) fn of_execution(db: &Db, result: &ResultSet, instance: Option<Text>, execution_id: Option<i64>) {
+    db.query_into(result, &OF_EXECUTION, &[instance.into(), execution_id.into()]);
 }
 
 /// The events of the latest execution.
-pub(crate) fn of_latest_execution<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
-    db.query(&OF_LATEST_EXECUTION, &[instance.into()])
+pub(crate) fn of_latest_execution(db: &Db, result: &ResultSet, instance: Option<Text>) {
+    db.query_into(result, &OF_LATEST_EXECUTION, &[instance.into()]);
 }
 
 static HAS_INVALID_ID: Statement = Statement {

@@ -2,7 +2,7 @@
 
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
-use crate::pg::spi::Rows;
+use crate::pg::result_set::ResultSet;
 use crate::pg::values::{Text, TextBuf};
 
 static LIST_INSTANCES: Statement = Statement {
@@ -12,8 +12,8 @@ static LIST_INSTANCES: Statement = Statement {
 };
 
 /// All instances, the youngest first.
-pub(crate) fn list_instances(db: &Db) -> Rows<'_> {
-    db.query(&LIST_INSTANCES, &[])
+pub(crate) fn list_instances(db: &Db, result: &ResultSet) {
+    db.query_into(result, &LIST_INSTANCES, &[]);
 }
 
 static LIST_BY_STATUS: Statement = Statement {
@@ -28,8 +28,8 @@ ORDER BY i.created_at DESC",
 };
 
 /// The instances whose current execution has this status, the youngest first.
-pub(crate) fn list_instances_by_status<'d>(db: &'d Db, status: Option<Text>) -> Rows<'d> {
-    db.query(&LIST_BY_STATUS, &[status.into()])
+pub(crate) fn list_instances_by_status(db: &Db, result: &ResultSet, status: Option<Text>) {
+    db.query_into(result, &LIST_BY_STATUS, &[status.into()]);
 }
 
 static LIST_EXECUTIONS: Statement = Statement {
@@ -39,8 +39,8 @@ static LIST_EXECUTIONS: Statement = Statement {
 };
 
 /// The executions of an instance, in order.
-pub(crate) fn list_executions<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
-    db.query(&LIST_EXECUTIONS, &[instance.into()])
+pub(crate) fn list_executions(db: &Db, result: &ResultSet, instance: Option<Text>) {
+    db.query_into(result, &LIST_EXECUTIONS, &[instance.into()]);
 }
 
 static LIST_CHILDREN: Statement = Statement {
@@ -50,8 +50,8 @@ static LIST_CHILDREN: Statement = Statement {
 };
 
 /// The sub-orchestrations of an instance, the eldest first.
-pub(crate) fn list_children<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
-    db.query(&LIST_CHILDREN, &[instance.into()])
+pub(crate) fn list_children(db: &Db, result: &ResultSet, instance: Option<Text>) {
+    db.query_into(result, &LIST_CHILDREN, &[instance.into()]);
 }
 
 static PARENT: Statement = Statement {
@@ -94,8 +94,8 @@ WHERE i.instance_id = $1",
 };
 
 /// What is known of an instance, with the state of its current execution.
-pub(crate) fn instance<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
-    db.query(&INSTANCE, &[instance.into()])
+pub(crate) fn instance(db: &Db, result: &ResultSet, instance: Option<Text>) {
+    db.query_into(result, &INSTANCE, &[instance.into()]);
 }
 
 static EXECUTION: Statement = Statement {
@@ -110,8 +110,8 @@ WHERE e.instance_id = $1 AND e.execution_id = $2",
 };
 
 /// What is known of an execution, with the number of its events.
-pub(crate) fn execution<'d>(db: &'d Db, instance: Option<Text>, execution_id: Option<i64>) -> Rows<'d> {
-    db.query(&EXECUTION, &[instance.into(), execution_id.into()])
+pub(crate) fn execution(db: &Db, result: &ResultSet, instance: Option<Text>, execution_id: Option<i64>) {
+    db.query_into(result, &EXECUTION, &[instance.into(), execution_id.into()]);
 }
 
 /// Sizes of an instance.

@@ -2,7 +2,7 @@
 //! the running one has changed since. A NULL in the delta says that the key is gone.
 
 use crate::db::{Db, Planning, Statement, types::*};
-use crate::pg::spi::Rows;
+use crate::pg::result_set::ResultSet;
 use crate::pg::values::{Jsonb, Text, TextBuf};
 
 /// A turn's mutations as one set. Of several to one key the last counts, and none before the last
@@ -103,6 +103,6 @@ WHERE s.instance_id = $1
 };
 
 /// Every key with its value.
-pub(crate) fn all_values<'d>(db: &'d Db, instance: Option<Text>) -> Rows<'d> {
-    db.query(&ALL_VALUES, &[instance.into()])
+pub(crate) fn all_values(db: &Db, result: &ResultSet, instance: Option<Text>) {
+    db.query_into(result, &ALL_VALUES, &[instance.into()]);
 }

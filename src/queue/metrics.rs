@@ -2,7 +2,7 @@
 
 use crate::clock::visible_until;
 use crate::db::{Db, Planning, Statement, types::*};
-use crate::pg::spi::Rows;
+use crate::pg::result_set::ResultSet;
 
 static DEPTHS: Statement = Statement {
     text: "
@@ -15,8 +15,8 @@ SELECT (SELECT pg_catalog.count(*) FROM {q}.orchestrator_queue q
 };
 
 /// Messages and work items that are visible and not under a live lease.
-pub(crate) fn depths(db: &Db, now_ms: Option<i64>) -> Rows<'_> {
-    db.query(&DEPTHS, &[now_ms.map(visible_until).into(), now_ms.into()])
+pub(crate) fn depths(db: &Db, result: &ResultSet, now_ms: Option<i64>) {
+    db.query_into(result, &DEPTHS, &[now_ms.map(visible_until).into(), now_ms.into()]);
 }
 
 static SYSTEM: Statement = Statement {
@@ -35,6 +35,6 @@ FROM (SELECT pg_catalog.count(*) FILTER (WHERE e.status = 'Running') AS running,
 };
 
 /// Instances, executions, running, completed and failed instances, events.
-pub(crate) fn system(db: &Db) -> Rows<'_> {
-    db.query(&SYSTEM, &[])
+pub(crate) fn system(db: &Db, result: &ResultSet) {
+    db.query_into(result, &SYSTEM, &[]);
 }
