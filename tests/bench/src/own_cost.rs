@@ -37,7 +37,7 @@ pub trait Probe: Sized {
 pub struct Cost {
     /// The median of the whole calls, as a client sees them.
     pub whole: f64,
-    /// The same less the round trip.
+    /// The median of each less the round trip just before it: what slows the machine down for a while slows both.
     pub own: f64,
     /// The very first call of the session, less the round trip.
     pub first: f64,
@@ -73,13 +73,18 @@ pub async fn measure<P: Probe>(bench: &Bench) -> Pair<Cost> {
         }
     }
     let cost = |side| {
-        let (whole, trip) = (median(whole.of(side)), median(trips.of(side)));
-        Cost { whole, own: beyond(whole, trip), first: beyond(*first.of(side), trip) }
+        let (calls, trips) = (whole.of(side), trips.of(side));
+        let beyond_its_own: Vec<f64> = calls.iter().zip(trips).map(|(call, trip)| call - trip).collect();
+        Cost {
+            whole: median(calls),
+            own: or_little(median(&beyond_its_own)),
+            first: or_little(first.of(side) - median(trips)),
+        }
     };
     Pair { ours: cost(Side::Ours), theirs: cost(Side::Theirs) }
 }
 
-/// The difference, where it can be told from nothing.
-fn beyond(whole: f64, trip: f64) -> f64 {
-    (whole - trip).max(0.001)
+/// A difference, where it can be told from nothing.
+fn or_little(difference: f64) -> f64 {
+    difference.max(0.001)
 }
