@@ -84,7 +84,7 @@ impl ResultSet {
         }
         // SAFETY: number and types are those of the descriptor; what is stored is a copy.
         unsafe {
-            pg_sys::tuplestore_putvalues(self.store, self.desc, datums.as_ptr(), nulls.as_ptr());
+            pg_sys::tuplestore_putvalues(self.store, self.desc, datums.as_mut_ptr(), nulls.as_mut_ptr());
         }
     }
 }
