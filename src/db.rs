@@ -142,7 +142,9 @@ impl Db {
     /// Runs one statement under a snapshot of its own.
     pub(crate) fn query(&self, statement: &'static Statement, arguments: &[Value<'_>]) -> Rows<'_> {
         let plan = self.plan_for(statement, arguments);
-        planner::during_statement(statement.planning, || plan.run(&self.session, arguments))
+        planner::during_statement(statement.planning, || {
+            plan.run(&self.session, statement.parameters, arguments)
+        })
     }
 
     /// The same, with the rows as the result of the call.

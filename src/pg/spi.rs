@@ -60,17 +60,15 @@ impl SavedPlan {
     }
 
     /// Runs the plan under a fresh snapshot.
-    pub(crate) fn run<'s>(&self, _session: &'s Session, arguments: &[Value<'_>]) -> Rows<'s> {
-        let mut datums = Vec::with_capacity(arguments.len());
-        let mut nulls = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let datum = argument.datum();
-            nulls.push(if datum.is_some() { b' ' } else { b'n' } as core::ffi::c_char);
-            datums.push(datum.unwrap_or(pg_sys::Datum::from(0)));
-        }
-        // SAFETY: `Db::query` checked number and types of the arguments against the plan's.
+    pub(crate) fn run<'s>(
+        &self,
+        _session: &'s Session,
+        types: &[pg_sys::Oid],
+        arguments: &[Value<'_>],
+    ) -> Rows<'s> {
+        // SAFETY: without a receiver, SPI keeps the rows.
         unsafe {
-            pg_sys::SPI_execute_plan(self.0, datums.as_mut_ptr(), nulls.as_ptr(), false, 0);
+            self.execute(types, arguments, core::ptr::null_mut());
             Rows::take()
         }
     }
@@ -82,6 +80,18 @@ impl SavedPlan {
         types: &[pg_sys::Oid],
         arguments: &[Value<'_>],
         result: &ResultSet,
+    ) {
+        // SAFETY: the receiver is made for this one run, and refuses rows that do not fit.
+        unsafe { self.execute(types, arguments, result.receiver()) };
+    }
+
+    /// # Safety
+    /// In an SPI session; `dest` is null or a receiver that has received nothing.
+    unsafe fn execute(
+        &self,
+        types: &[pg_sys::Oid],
+        arguments: &[Value<'_>],
+        dest: *mut pg_sys::DestReceiver,
     ) {
         // SAFETY: the list has room for as many parameters as there are arguments; `Db` checked their number and types
         // against the plan's.
@@ -97,12 +107,7 @@ impl SavedPlan {
                     ptype,
                 };
             }
-            let options = pg_sys::SPIExecuteOptions {
-                params,
-                must_return_tuples: true,
-                dest: result.receiver(),
-                ..Default::default()
-            };
+            let options = pg_sys::SPIExecuteOptions { params, dest, ..Default::default() };
             pg_sys::SPI_execute_plan_extended(self.0, &options);
         }
     }

@@ -10,7 +10,7 @@ use pgrx::nullable::Nullable;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::{FromDatum, IntoDatum, pg_sys, varlena};
+use pgrx::{FromDatum, pg_sys, varlena};
 
 macro_rules! sql_type {
     ($name:ident, $sql:literal) => {
@@ -127,24 +127,11 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Timestamptz {
 pub(crate) struct TextBuf(pub(crate) Vec<u8>);
 sql_type!(TextBuf, "text");
 
-// SAFETY: `into_datum` allocates in the context that pgrx returns values from.
+// SAFETY: `new_text` allocates in the context that pgrx returns values from.
 unsafe impl BoxRet for TextBuf {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        match self.into_datum() {
-            // SAFETY: a datum of the type that the function is declared to return.
-            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
-            None => fcinfo.return_null(),
-        }
-    }
-}
-
-impl IntoDatum for TextBuf {
-    fn into_datum(self) -> Option<pg_sys::Datum> {
-        Some(new_text(&self.0))
-    }
-
-    fn type_oid() -> pg_sys::Oid {
-        pg_sys::TEXTOID
+        // SAFETY: a datum of the type that the function is declared to return.
+        unsafe { fcinfo.return_raw_datum(new_text(&self.0)) }
     }
 }
 
