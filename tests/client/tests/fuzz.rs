@@ -95,7 +95,7 @@ async fn fuzz(encoding: Encoding, sixths: u64) {
     }
     target.check_rows().await;
     if encoding == Encoding::Utf8 && calls >= CALLS / 2 {
-        target.require_successes();
+        target.require_successes().await;
     }
 
     target.judge(seed);
