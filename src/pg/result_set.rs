@@ -61,12 +61,23 @@ impl ResultSet {
     }
 
     /// Adds all the rows that a statement has found, where its end in an error is not that of the call: of what it had sent to a
-    /// receiver by then, some would stay. Their columns must be those that the function is declared with.
+    /// receiver by then, some would stay. Their columns must be those that the function is declared with. Values come along
+    /// whole: the tables may be gone before the rows are read, since no lock of a subtransaction that is undone protects them.
     pub(crate) fn append(&self, rows: &Rows<'_>) {
         for row in rows.iter() {
             row.check_types(self.desc);
             // SAFETY: the tuple has as many columns as the result and the same types; it is copied.
-            unsafe { pg_sys::tuplestore_puttuple(self.store, row.tuple()) };
+            unsafe {
+                let whole = pg_sys::heap_copy_tuple_as_datum(row.tuple(), self.desc)
+                    .cast_mut_ptr::<pg_sys::HeapTupleHeaderData>();
+                let mut tuple = pg_sys::HeapTupleData {
+                    t_len: pgrx::varsize(whole.cast()) as u32,
+                    t_data: whole,
+                    ..Default::default()
+                };
+                pg_sys::tuplestore_puttuple(self.store, &mut tuple);
+                pg_sys::pfree(whole.cast());
+            }
         }
     }
 

@@ -269,6 +269,38 @@ async fn dead_letters_are_not_lost_by_release() {
     database.remove().await;
 }
 
+#[tokio::test]
+async fn a_release_that_fails_in_the_middle_leaves_its_session_as_any_error_does() {
+    let (database, mut session) = reference_schema().await;
+    must(&mut session, ADOPT).await;
+    must(&mut session, "DROP TABLE app.dead_letters; CREATE TABLE public.done (what text)").await;
+
+    let error = must_fail(&mut session, RELEASE).await;
+    assert_eq!(error.code, "42P01", "{error}");
+    must(&mut session, "INSERT INTO public.done VALUES ('after it')").await;
+
+    // Whoever catches the error gets back to before it, with rights and settings of his own.
+    must(
+        &mut session,
+        "DO $$
+         BEGIN
+           INSERT INTO public.done VALUES ('before it');
+           BEGIN
+             INSERT INTO public.done VALUES ('in the block that fails');
+             PERFORM duroxide_queue.release_queue('app');
+           EXCEPTION WHEN undefined_table THEN
+             INSERT INTO public.done VALUES ('in the handler');
+           END;
+           CREATE TEMPORARY TABLE none_of_which_a_maintenance_command_may_make ();
+         END $$",
+    )
+    .await;
+    let done =
+        run(&mut session, "SELECT string_agg(what, ', ' ORDER BY what) FROM public.done").await.value();
+    assert_eq!(done, "after it, before it, in the handler");
+    database.remove().await;
+}
+
 /// Adopting after each change fails with a code, a hint and a reason, and alters nothing. The changes
 /// are undone. All that is found is told at once.
 async fn refused_and_unchanged(session: &mut PgConnection, code: &str, changes: &[(&str, &str)]) {
