@@ -10,7 +10,8 @@ use core::ffi::CStr;
 use pgrx::pg_sys;
 
 /// True if the primary key of `table`, a text, holds an entry for `value` that this transaction
-/// cannot see as settled: being inserted, or deleted, by a transaction that is still running.
+/// cannot see as settled: being inserted, or deleted, by a transaction that is still running. False
+/// for a table that its owner has made into something else, where nothing can be asked.
 pub(crate) fn in_flight(schema: pg_sys::Oid, table: &CStr, value: &[u8]) -> bool {
     // SAFETY: opens, scans and closes as genam.h asks; an error in between aborts the transaction,
     // whose resource owner closes what is open. The dirty snapshot lives on this stack frame and
@@ -29,6 +30,11 @@ pub(crate) fn in_flight(schema: pg_sys::Oid, table: &CStr, value: &[u8]) -> bool
             return false;
         }
         let index = pg_sys::index_open(index_oid, pg_sys::AccessShareLock as i32);
+        if !is_plain(heap) || !is_of_one_text(index) {
+            pg_sys::index_close(index, pg_sys::NoLock as i32);
+            pg_sys::table_close(heap, pg_sys::NoLock as i32);
+            return false;
+        }
         let mut snapshot = pg_sys::SnapshotData {
             snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
             ..Default::default()
@@ -67,5 +73,29 @@ pub(crate) fn in_flight(schema: pg_sys::Oid, table: &CStr, value: &[u8]) -> bool
         pg_sys::index_close(index, pg_sys::NoLock as i32);
         pg_sys::table_close(heap, pg_sys::NoLock as i32);
         found
+    }
+}
+
+/// Whether a relation has rows of its own: a partitioned table has no access method.
+///
+/// # Safety
+/// The relation is open.
+unsafe fn is_plain(heap: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation has its row of pg_class.
+    unsafe { (*(*heap).rd_rel).relkind == pg_sys::RELKIND_RELATION as i8 && !(*heap).rd_tableam.is_null() }
+}
+
+/// Whether an index compares one column as texts: a key of another type is another kind of pointer,
+/// or none.
+///
+/// # Safety
+/// The index is open.
+unsafe fn is_of_one_text(index: pg_sys::Relation) -> bool {
+    // SAFETY: an open index has its row of pg_index, and as many entries of the others as key columns.
+    unsafe {
+        (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID
+            && (*(*index).rd_index).indnkeyatts == 1
+            && *(*index).rd_opcintype == pg_sys::TEXTOID
+            && *(*index).rd_opfamily == pg_sys::TEXT_BTREE_FAM_OID
     }
 }
