@@ -4,7 +4,7 @@
 //! when it is renamed or dropped: a saved plan that has to be made anew is made from its text, so
 //! after ALTER SCHEMA ... RENAME it would look for the old name, and could find another queue there.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::pg::result_set::ResultSet;
 use crate::pg::spi::{self, Rows, SavedPlan, Session, Value};
@@ -71,43 +71,45 @@ thread_local! {
 
 impl Queue {
     /// The queue that lives in the schema of the called function.
-    fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Rc<Self> {
+    fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Result<Rc<Self>> {
         let oid = namespace::of_call(fcinfo);
-        if namespace::take_changed() {
-            QUEUES.with_borrow_mut(|queues| {
-                queues.retain(|_, queue| namespace::name(queue.oid).is_some_and(|name| name == queue.name));
-            });
-        }
+        namespace::upon_change(|| {
+            QUEUES.with_borrow_mut(|queues| queues.retain(|_, queue| queue.has_its_name()));
+        });
         let uses = USES.get() + 1;
         USES.set(uses);
         let queue = QUEUES.with_borrow_mut(|queues| {
             if let Some(queue) = queues.get(&oid.to_u32()) {
-                return queue.clone();
+                return Ok(queue.clone());
             }
+            let queue = Rc::new(Queue::new(oid)?);
             if queues.len() >= MAX_QUEUES
                 && let Some(oldest) =
                     queues.iter().min_by_key(|(_, queue)| queue.last_used.get()).map(|(oid, _)| *oid)
             {
                 queues.remove(&oldest);
             }
-            let queue = Rc::new(Queue::new(oid));
             queues.insert(oid.to_u32(), queue.clone());
-            queue
-        });
+            Ok(queue)
+        })?;
         queue.last_used.set(uses);
-        queue
+        Ok(queue)
     }
 
-    fn new(oid: pg_sys::Oid) -> Self {
-        let name = namespace::name(oid).expect("a function that is being called has a schema");
-        Queue {
+    fn new(oid: pg_sys::Oid) -> Result<Self> {
+        let name = namespace::name(oid).ok_or(Error::FunctionGone)?;
+        Ok(Queue {
             oid,
             names: Names::of(&name),
             name,
             plans: RefCell::default(),
             last_used: Cell::new(0),
             memories: Memories::default(),
-        }
+        })
+    }
+
+    fn has_its_name(&self) -> bool {
+        namespace::name(self.oid).is_some_and(|name| name == self.name)
     }
 
     fn plan(&self, statement: &'static Statement) -> Rc<SavedPlan> {
@@ -129,14 +131,20 @@ pub(crate) struct Db {
 }
 
 impl Db {
-    /// Opens the queue of the called function for as long as `body` runs.
+    /// Opens the queue of the called function for as long as `body` runs. Each statement finds its tables by name
+    /// when its plan is made anew, so a call during which the queue got another name fails (40001): another
+    /// queue may have the name by then, and part of the call have gone there.
     pub(crate) fn enter<R>(
         fcinfo: pg_sys::FunctionCallInfo,
         body: impl FnOnce(&Db) -> Result<R>,
     ) -> Result<R> {
-        let queue = Queue::of_call(fcinfo);
+        let queue = Queue::of_call(fcinfo)?;
         let db = Db { queue, session: Session::open() };
-        planner::during_call(|| body(&db))
+        let result = planner::during_call(|| body(&db))?;
+        if namespace::has_changed() && !db.queue.has_its_name() {
+            return Err(Error::QueueRenamed);
+        }
+        Ok(result)
     }
 
     /// Runs one statement under a snapshot of its own.

@@ -75,6 +75,12 @@ pub(crate) enum Error {
     WrongLevel { schema: String, found: String },
     /// The schema lacks a part of a duroxide-pg 0.1.38 schema, or has it otherwise.
     IncompleteSchema { schema: String, part: String },
+    /// The function was dropped while a query that calls it was running.
+    FunctionGone,
+    /// The queue's schema was renamed or dropped during the call.
+    QueueRenamed,
+    /// A transaction that must not commit after the end of a lease cannot be prepared for a commit at any time.
+    AcknowledgedAndPrepared,
     /// A column has another type than every version of this extension has made it with.
     UnexpectedType { found: pg_sys::Oid, expected: pg_sys::Oid },
     /// There is no dead letter of this id.
@@ -109,6 +115,9 @@ impl Error {
             Error::QueueExists(_) | Error::DuroxidePgExists(_) => Code::ERRCODE_DUPLICATE_OBJECT,
             Error::NameTaken { .. } => Code::ERRCODE_DUPLICATE_TABLE,
             Error::NoQueue(_) | Error::NoSuchRole(_) => Code::ERRCODE_UNDEFINED_OBJECT,
+            Error::FunctionGone => Code::ERRCODE_UNDEFINED_FUNCTION,
+            Error::QueueRenamed => Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
+            Error::AcknowledgedAndPrepared => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             Error::UnexpectedType { .. } => Code::ERRCODE_DATATYPE_MISMATCH,
             Error::NoDeadLetter { .. } => Code::ERRCODE_NO_DATA_FOUND,
             Error::WrongOrigin { .. }
@@ -171,6 +180,11 @@ impl Error {
             Error::IncompleteSchema { schema, part } => {
                 format!("schema \"{schema}\" is not a whole duroxide-pg 0.1.38 schema: {part}").into()
             }
+            Error::FunctionGone => "the function does not exist any more".into(),
+            Error::QueueRenamed => "the queue was renamed or dropped during the call".into(),
+            Error::AcknowledgedAndPrepared => {
+                "cannot PREPARE a transaction that has acknowledged a turn".into()
+            }
             Error::UnexpectedType { found, expected } => format!(
                 "a column of the queue is of type {}, where type {} is expected",
                 found.to_u32(),
@@ -232,6 +246,11 @@ impl Error {
             }
             Error::IncompleteSchema { .. } => {
                 "Compare it with a schema that duroxide-pg 0.1.38 made, and repair it first.".into()
+            }
+            Error::FunctionGone => "Its queue was dropped while the query was running.".into(),
+            Error::QueueRenamed => "Nothing was changed; call again under the name that the queue has now.".into(),
+            Error::AcknowledgedAndPrepared => {
+                "The lease may end before COMMIT PREPARED; commit in one phase.".into()
             }
             Error::UnexpectedType { .. } => "Give the column its type back; pg_type shows which one by its oid.".into(),
             Error::NoDeadLetter { schema, .. } => {

@@ -58,6 +58,7 @@ start() {
 listen_addresses = '127.0.0.1'
 unix_socket_directories = '$dir'
 max_connections = 300
+max_prepared_transactions = 10
 fsync = off
 full_page_writes = off
 log_line_prefix = '%m [%p] %q%d %a: '

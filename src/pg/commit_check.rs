@@ -2,7 +2,8 @@
 //!
 //! An acknowledgement checks its lease when it writes, but a client's transaction may go on after
 //! it. Nobody can take the instance over meanwhile, since the key is held; yet a turn that commits
-//! after its lease has ended is not what the lease promised, so the commit fails.
+//! after its lease has ended is not what the lease promised, so the commit fails. COMMIT PREPARED asks
+//! nobody (`FinishPreparedTransaction` in twophase.c), so a transaction that has acknowledged is not prepared.
 
 use crate::error::Error;
 use pgrx::pg_sys;
@@ -43,7 +44,10 @@ unsafe extern "C-unwind" fn on_transaction(
     _argument: *mut core::ffi::c_void,
 ) {
     match event {
-        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE if ACKNOWLEDGED.with_borrow(|all| !all.is_empty()) => {
+            ErrorReport::from(Error::AcknowledgedAndPrepared).report(PgLogLevel::ERROR);
+        }
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
             let now = Instant::now();
             if ACKNOWLEDGED.with_borrow(|all| all.iter().any(|acknowledged| now >= acknowledged.lease_end)) {
                 ErrorReport::from(Error::InvalidLockToken).report(PgLogLevel::ERROR);

@@ -40,9 +40,25 @@ pub(crate) fn watch() {
     }
 }
 
-/// Whether any schema may have been renamed or dropped since the last call of this.
-pub(crate) fn take_changed() -> bool {
-    CHANGED.replace(false)
+/// Whether any schema may have been renamed or dropped since [`upon_change`] last ran its work to the end.
+pub(crate) fn has_changed() -> bool {
+    CHANGED.get()
+}
+
+/// Runs `body` if any schema may have been renamed or dropped, and again at the next call if an error ends it.
+pub(crate) fn upon_change(body: impl FnOnce()) {
+    struct Unfinished;
+    impl Drop for Unfinished {
+        fn drop(&mut self) {
+            CHANGED.set(true);
+        }
+    }
+    // Cleared first: what changes meanwhile is for the next call.
+    if CHANGED.replace(false) {
+        let unfinished = Unfinished;
+        body();
+        core::mem::forget(unfinished);
+    }
 }
 
 unsafe extern "C-unwind" fn on_change(_arg: pg_sys::Datum, _cache: i32, _hash: u32) {

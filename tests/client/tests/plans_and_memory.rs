@@ -8,6 +8,8 @@ mod dispatcher;
 mod every_function;
 #[path = "plans_and_memory/memory.rs"]
 mod memory;
+#[path = "plans_and_memory/names.rs"]
+mod names;
 #[path = "plans_and_memory/plans.rs"]
 mod plans;
 #[path = "plans_and_memory/polling.rs"]

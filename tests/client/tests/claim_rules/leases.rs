@@ -170,3 +170,30 @@ async fn b3_a_renewal_never_moves_the_end_of_a_lease_earlier() {
     }
     queue.remove().await;
 }
+
+/// A transaction that is prepared commits at any time, also when its lease is long over.
+#[tokio::test]
+async fn a_turn_is_not_prepared_for_a_later_commit() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    dispatcher::enqueue(&mut session, "i", "1").await.expect("enqueue");
+    let turn = dispatcher::fetch(&mut session, NOW_MS, 600_000).await.expect("fetch").expect("the instance");
+    let ack =
+        format!("SELECT ack_orchestration_item('{}', {NOW_MS}, 1, '[]', '[]', '[]', '{{}}')", turn.token);
+    let prepare = format!("PREPARE TRANSACTION '{}'", queue.schema());
+
+    must(&mut session, &format!("BEGIN; {ack}")).await;
+    let error = must_fail(&mut session, &prepare).await;
+    assert_eq!(error.code, "0A000", "{error}");
+    assert_eq!(number(&mut session, "SELECT count(*) FROM instance_locks").await, 1);
+
+    // An acknowledgement that was taken back is none, and other calls are as good as any.
+    must(
+        &mut session,
+        &format!("BEGIN; SAVEPOINT s; {ack}; ROLLBACK TO s; SELECT enqueue_orchestrator_work('j', '1', 'epoch'); {prepare}"),
+    )
+    .await;
+    must(&mut session, &format!("COMMIT PREPARED '{}'", queue.schema())).await;
+    assert_eq!(number(&mut session, "SELECT count(*) FROM orchestrator_queue").await, 2);
+    queue.remove().await;
+}

@@ -8,7 +8,7 @@ use duroxide_queue_tests::outcome::{must, must_fail};
 use sqlx::postgres::{PgConnection, PgDatabaseError};
 
 /// A database with the extension and some queues.
-async fn database_with(queues: &[&str]) -> (Database, PgConnection) {
+pub async fn database_with(queues: &[&str]) -> (Database, PgConnection) {
     let database = Database::make().await;
     let mut session = database.connect().await;
     must(&mut session, "CREATE EXTENSION duroxide_queue").await;
@@ -23,11 +23,11 @@ async fn create(session: &mut PgConnection, queue: &str) {
 }
 
 /// Which instance a fetch finds; its lease is over before it begins, so the next finds it again.
-async fn claimed(session: &mut PgConnection, schema: &str) -> String {
+pub async fn claimed(session: &mut PgConnection, schema: &str) -> String {
     text(session, &format!("SELECT coalesce(max(out_instance_id), 'none') FROM \"{schema}\".fetch_orchestration_item(1000000, -1000000)")).await
 }
 
-async fn enqueue(session: &mut PgConnection, schema: &str, instance: &str) {
+pub async fn enqueue(session: &mut PgConnection, schema: &str, instance: &str) {
     must(session, &format!("SELECT \"{schema}\".enqueue_orchestrator_work('{instance}', '1', 'epoch')"))
         .await;
 }
