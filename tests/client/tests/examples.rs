@@ -111,7 +111,7 @@ async fn keeps_a_lease_survives_a_lost_one_and_gives_back(language: Language) {
 
 #[tokio::test]
 async fn whoever_comes_takes_over_from_a_worker_that_was_killed() {
-    const LEASE_SECONDS: u32 = 2;
+    const LEASE_SECONDS: u32 = 6;
     const LEASE: &str = "SELECT locked_until, attempt_count FROM worker_queue";
     let queue = Queue::created().await;
     let mut session = queue.connect().await;

@@ -119,7 +119,7 @@ SELECT call || ' -> ' || pg_temp.outcome('SELECT * FROM args.' || call) FROM unn
 -- Leases of no length or less are over at once; ids are 64 bits wide.
 BEGIN;
 SELECT out_instance_id FROM fetch_orchestration_item(:now, 0);
-SELECT out_instance_id, out_attempt_count FROM fetch_orchestration_item(:now + 10000, -5);
+SELECT out_instance_id, out_attempt_count FROM fetch_orchestration_item(:now + 10000, -5000);
 SELECT out_instance_id, out_attempt_count FROM fetch_orchestration_item(:now + 10000, 9007199254740993);
 SELECT locked_until - :now BETWEEN 9007199254750993 AND 9007199254760993 FROM instance_locks WHERE instance_id = 'j';
 SELECT ack_orchestration_item('held', :now, 9223372036854775807, '[{"event_id": 9007199254740993, "event_type": "E", "event_data": "{}"}]', '[]', '[]', '{}');

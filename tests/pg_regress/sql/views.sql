@@ -52,6 +52,10 @@ SELECT enqueue_orchestrator_work('ready', '{}', timestamptz :noon - interval '6 
 SELECT out_instance_id, out_attempt_count FROM fetch_orchestration_item(:noon_ms, 1000);
 SELECT out_work_item, out_attempt_count FROM fetch_work_item(:noon_ms - 400000, 100000);
 SELECT out_work_item, out_attempt_count FROM fetch_work_item(:noon_ms, 600000, 'worker', 700000, NULL, 'any');
+-- Leases are counted from when they are written; without the milliseconds of that, the figures are the same each time.
+UPDATE instance_locks SET locked_until = locked_until / 1000 * 1000, locked_at = locked_at / 1000 * 1000;
+UPDATE orchestrator_queue SET locked_until = locked_until / 1000 * 1000;
+UPDATE worker_queue SET locked_until = locked_until / 1000 * 1000;
 SELECT queue, kind, ready, waiting, scheduled, leased, expired, oldest_claimable_age, highest_attempt, dead_letters, problem
 FROM duroxide_queue.list_queue_health(timestamptz :noon + interval '1 minute');
 SELECT queue, kind, instance_id, work_item_id, left(lock_token, 5) AS lock_token, date_trunc('second', claimed_at) AS claimed_at,

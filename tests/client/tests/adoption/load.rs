@@ -126,9 +126,13 @@ async fn waiting(session: &mut PgConnection) -> i64 {
     .expect("the queues")
 }
 
+/// A change of hands gives up before anybody looks for deadlocks, however slow the machine is: a real one is
+/// found ten seconds late.
+pub const LONG_DEADLOCKS: &str = "SET deadlock_timeout = '10s'";
+
 async fn session(database: &Database) -> PgConnection {
     let mut session = database.connect().await;
-    must(&mut session, "SET search_path = app").await;
+    must(&mut session, &format!("SET search_path = app; {LONG_DEADLOCKS}")).await;
     session
 }
 

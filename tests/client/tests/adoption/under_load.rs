@@ -31,6 +31,7 @@ async fn adoption_and_release_under_load_lose_and_double_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adoption_and_release_do_not_deadlock_with_clients() {
     let (database, mut session) = reference_schema().await;
+    must(&mut session, load::LONG_DEADLOCKS).await;
     let load = Load::start(&database).await;
 
     let victims = change_under_load(&mut session).await;

@@ -98,7 +98,7 @@ struct Held {
 }
 
 /// A queue in a database of its own: a snapshot of another test in the same one would be held too.
-async fn queue_alone(kind: Kind) -> Database {
+pub async fn queue_alone(kind: Kind) -> Database {
     let database = Database::make().await;
     let mut session = database.connect().await;
     must(&mut session, "CREATE EXTENSION duroxide_queue").await;
@@ -114,7 +114,7 @@ async fn queue_alone(kind: Kind) -> Database {
     database
 }
 
-async fn on_queue(database: &Database) -> PgConnection {
+pub async fn on_queue(database: &Database) -> PgConnection {
     let mut session = database.connect().await;
     must(&mut session, "SET search_path = q").await;
     session

@@ -24,7 +24,7 @@ async fn backends(pooler: &Pooler) -> BTreeSet<(String, String)> {
         'keys', (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
         'statements', (SELECT count(*) FROM pg_prepared_statements),
         'cursors', (SELECT count(*) FROM pg_cursors WHERE name <> ''),
-        'tables', (SELECT count(*) FROM pg_class WHERE relpersistence = 't'),
+        'tables', (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema()),
         'listens', (SELECT count(*) FROM pg_listening_channels()),
         -- pgbouncer itself hands these three on from its clients
         'settings', (SELECT jsonb_object_agg(name, setting) FROM pg_settings WHERE source = 'session'

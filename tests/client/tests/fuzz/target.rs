@@ -10,6 +10,7 @@ use duroxide_queue_tests::{queue, server};
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnection, PgDatabaseError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The queues, bare and quoted.
 pub const QUEUES: [(&str, &str); 2] = [("fuzz", "fuzz"), ("q\" '\\$1.%I", "\"q\"\" '\\$1.%I\"")];
@@ -111,7 +112,10 @@ impl Target {
     pub async fn make(encoding: Encoding, random: Random) -> Target {
         server::quiet_logs();
         let name = encoding.name();
-        let database = format!("t_fuzz_{}_{}_{}", name.to_lowercase(), server::now_ms(), std::process::id());
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let database =
+            format!("t_fuzz_{}_{}_{}_{number}", name.to_lowercase(), server::now_ms(), std::process::id());
         let mut admin = server::connect(None).await;
         must(
             &mut admin,

@@ -10,6 +10,8 @@ const TIMEOUT: Duration = Duration::from_millis(200);
 /// How long after its timeout a call may go on, unless the machine is so busy that the whole call
 /// takes many times as long.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How many times a call is cancelled that goes on for longer.
+const TRIES: usize = 5;
 
 /// Runs a call to its end, to know how long it takes, and takes it back.
 async fn duration(session: &mut PgConnection, call: &str) -> Duration {
@@ -34,21 +36,39 @@ async fn assert_cancellable(session: &mut PgConnection, call: &str, trace: &str)
         "WITH called AS MATERIALIZED ({call}) \
          SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint FROM called"
     );
+    let patience = PATIENCE.max(whole / 4);
     for timeout in [early, whole / 2, whole * 4 / 5] {
-        must(session, &format!("BEGIN; SET LOCAL statement_timeout = {}", timeout.as_millis())).await;
-        let start = Instant::now();
-        let outcome = run(session, &timed).await;
-        let took = start.elapsed();
-        must(session, "ROLLBACK").await;
-        println!("of {whole:?}, cancelled at {timeout:?}: over after {took:?}");
-        if outcome.code() != Some(code::QUERY_CANCELED) {
-            // Late in the call, another run may be faster than the first.
-            let served = Duration::from_micros(outcome.clone().value().parse().expect("microseconds"));
-            assert!(timeout > early && served < timeout, "at {timeout:?}, over after {took:?}: {outcome:?}");
+        // A machine that stands still for a while does so once; a call that does not listen never listens.
+        let mut late = Vec::new();
+        while late.len() < TRIES {
+            must(session, &format!("BEGIN; SET LOCAL statement_timeout = {}", timeout.as_millis())).await;
+            let start = Instant::now();
+            let outcome = run(session, &timed).await;
+            let took = start.elapsed();
+            roll_back(session).await;
+            println!("of {whole:?}, cancelled at {timeout:?}: over after {took:?}");
+            if outcome.code() != Some(code::QUERY_CANCELED) {
+                // Late in the call, another run may be faster than the first.
+                let served = Duration::from_micros(outcome.clone().value().parse().expect("microseconds"));
+                assert!(
+                    timeout > early && served < timeout,
+                    "at {timeout:?}, over after {took:?}: {outcome:?}"
+                );
+            }
+            assert_eq!(number(session, trace).await, before, "the cancelled call has left something");
+            if took < timeout + patience {
+                break;
+            }
+            late.push(took);
         }
-        let patience = PATIENCE.max(whole / 4);
-        assert!(took < timeout + patience, "{call}: cancelled at {timeout:?}, over only after {took:?}");
-        assert_eq!(number(session, trace).await, before, "the cancelled call has left something");
+        assert!(late.len() < TRIES, "{call}: cancelled at {timeout:?}, over only after {late:?}");
+    }
+}
+
+/// Ends a transaction whose statement may have ended as its time did: then the cancel is for what comes next.
+async fn roll_back(session: &mut PgConnection) {
+    if run(session, "ROLLBACK").await.code() == Some(code::QUERY_CANCELED) {
+        must(session, "ROLLBACK").await;
     }
 }
 
@@ -136,10 +156,18 @@ async fn g5_a_call_that_waits_for_a_key_can_be_cancelled() {
         "SELECT abandon_orchestration_item((SELECT lock_token FROM instance_locks), 1000)",
         "SELECT delete_instances_atomic(ARRAY['i'], true)",
     ] {
-        let start = Instant::now();
-        let outcome = run(&mut session, call).await;
-        assert_eq!(outcome.code(), Some(code::QUERY_CANCELED), "{call}: {outcome:?}");
-        assert!(start.elapsed() < TIMEOUT + PATIENCE, "{call}: cancelled only after {:?}", start.elapsed());
+        let mut late = Vec::new();
+        while late.len() < TRIES {
+            let start = Instant::now();
+            let outcome = run(&mut session, call).await;
+            let took = start.elapsed();
+            assert_eq!(outcome.code(), Some(code::QUERY_CANCELED), "{call}: {outcome:?}");
+            if took < TIMEOUT + PATIENCE {
+                break;
+            }
+            late.push(took);
+        }
+        assert!(late.len() < TRIES, "{call}: cancelled only after {late:?}");
     }
     must(&mut session, "SET statement_timeout = 0").await;
     must(&mut holder, "COMMIT").await;

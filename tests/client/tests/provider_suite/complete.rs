@@ -31,6 +31,14 @@ pub fn check() -> Result<(), String> {
             listed.difference(&exported).collect::<Vec<_>>(),
         ));
     }
+    let all = validations::all();
+    let unknown: Vec<_> = validations::BY_THE_CLOCK
+        .iter()
+        .filter(|named| !all.iter().any(|one| (one.module, one.name.as_str()) == **named))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(format!("measured by the clock, but not in the list: {unknown:?}"));
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Long enough for a fetch and an ack on a busy machine, short enough to wait for its end.
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(5);
 
 /// What the trait's documentation advises for a provider behind a network.
 const SHORT_POLL: Duration = Duration::from_millis(500);

@@ -12,6 +12,7 @@ use duroxide_queue_tests::queue::Kind;
 use duroxide_queue_tests::server;
 use factory::Factory;
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use validations::Validation;
 
@@ -43,15 +44,29 @@ fn main() -> ExitCode {
 fn trial(kind: Kind, validation: Validation) -> Trial {
     let name = format!("{}::{}::{}", kind.name(), validation.module, validation.name);
     Trial::test(name, move || {
-        // As `#[tokio::test]` does it, which is how duroxide and duroxide-pg run these.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let factory = Factory::new(kind);
-            (validation.run)(&factory).await;
-            factory.clean_up().await;
-        });
-        Ok(())
+        for left in (0..validation.tries()).rev() {
+            let once = || run_once(kind, &validation);
+            match std::panic::catch_unwind(AssertUnwindSafe(once)) {
+                Err(panic) if left == 0 => std::panic::resume_unwind(panic),
+                Err(_) => {
+                    eprintln!("once more, on a new queue: this one measures time, see above what came of it")
+                }
+                Ok(result) => return result.map_err(Failed::from),
+            }
+        }
+        unreachable!("the last try returns or fails")
     })
+}
+
+/// As `#[tokio::test]` does it, which is how duroxide and duroxide-pg run these.
+fn run_once(kind: Kind, validation: &Validation) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let factory = Factory::new(kind);
+        (validation.run)(&factory).await;
+        factory.clean_up().await;
+    });
+    Ok(())
 }
 
 fn chosen_kinds() -> Vec<Kind> {

@@ -226,8 +226,8 @@ async fn b3_sessions_are_renewed_while_they_live_and_are_used() {
         must(
             &mut session,
             &format!(
-                "INSERT INTO sessions VALUES ('s1', 'live', {now_ms} + 1000, {now_ms}), ('s2', 'expired', {now_ms} - 1, {now_ms}), \
-                 ('s3', 'idle', {now_ms} + 1000, {now_ms} - 600000), ('s4', 'not asked for', {now_ms} + 1000, {now_ms})"
+                "INSERT INTO sessions VALUES ('s1', 'live', {now_ms} + 20000, {now_ms}), ('s2', 'expired', {now_ms} - 1, {now_ms}), \
+                 ('s3', 'idle', {now_ms} + 20000, {now_ms} - 600000), ('s4', 'not asked for', {now_ms} + 20000, {now_ms})"
             ),
         )
         .await;

@@ -172,19 +172,16 @@ async fn g6_a_deadlock_a_timeout_and_a_conflict_keep_their_codes() {
         assert_eq!(error.code, "55P03", "{kind:?}: {error}");
         assert_plain(kind, &error);
 
-        must(
-            &mut other,
-            &format!(
-                "ROLLBACK; SET lock_timeout = 0; BEGIN; {}; SET LOCAL statement_timeout = 50",
-                renew(&second)
-            ),
-        )
-        .await;
-        let error = must_fail(&mut other, &renew(&token)).await;
+        must(&mut other, "ROLLBACK; SET lock_timeout = 0").await;
+        // In a session of its own, which has no other statement under its timeout.
+        let mut hurried = queue.connect().await;
+        must(&mut hurried, &format!("BEGIN; {}; SET LOCAL statement_timeout = 50", renew(&second))).await;
+        let error = must_fail(&mut hurried, &renew(&token)).await;
         assert_eq!(error.code, "57014", "{kind:?}: {error}");
         assert_plain(kind, &error);
+        drop(hurried);
 
-        must(&mut other, &format!("ROLLBACK; SET deadlock_timeout = '10s'; BEGIN; {}", renew(&second))).await;
+        must(&mut other, &format!("SET deadlock_timeout = '10s'; BEGIN; {}", renew(&second))).await;
         must(&mut session, "SET LOCAL deadlock_timeout = '50ms'").await;
         let (crossing, crossed) = (renew(&second), renew(&token));
         let (error, waited) = tokio::join!(

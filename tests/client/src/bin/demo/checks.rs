@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How much later than it could a killed runtime's work may be taken over: a few polls.
-const TAKEOVER: Duration = Duration::from_secs(1);
+const TAKEOVER: Duration = Duration::from_secs(5);
 
 /// A list of checks, printed as they are made.
 #[derive(Default)]

@@ -16,7 +16,7 @@ SELECT enqueue_orchestrator_work('two', :raised(two,2), :at-1000);
 SELECT enqueue_orchestrator_work('one', :start(one), :at-2000);
 SELECT enqueue_orchestrator_work('two', :start(two), :at-3000);
 SELECT enqueue_orchestrator_work('one', :raised(one,1), :at);
-SELECT enqueue_orchestrator_work('one', :raised(one,2), :at+1);
+SELECT enqueue_orchestrator_work('one', :raised(one,2), :at+1000);
 --: nulls nulls
 SELECT * FROM fetch_orchestration_item(
   p_now_ms => :now,
@@ -31,7 +31,7 @@ SELECT * FROM get_queue_depths(:now);
 --: second_with_visible_messages_only > b
 SELECT * FROM fetch_orchestration_item(p_lock_timeout_ms => 60000, p_now_ms => :now);
 --: third_is_not_due
-SELECT * FROM fetch_orchestration_item(:now+4500, 30000);
+SELECT * FROM fetch_orchestration_item(:now+4000, 30000);
 --: message_for_a_leased_instance
 SELECT enqueue_orchestrator_work('one', :raised(one,3), :at);
 --: leased_with_a_new_message

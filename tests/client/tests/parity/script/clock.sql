@@ -64,11 +64,11 @@ SELECT ack_orchestration_item(:token(a), :now+5000, 1, :events(1,1), '[]', '[]',
 --!
 SELECT enqueue_orchestrator_work('a', :start(a), :at), enqueue_worker_work('{}', :now);
 --: claim_at_the_end
-SELECT * FROM fetch_orchestration_item(9223372036854775807, 30000);
+SELECT * FROM fetch_orchestration_item(9223372036854765807, 30000);
 --: claim_at_the_beginning
 SELECT * FROM fetch_orchestration_item(-9223372036854775807, 30000);
 --: work_item_at_the_end
-SELECT * FROM fetch_work_item(9223372036854775807, 30000);
+SELECT * FROM fetch_work_item(9223372036854765807, 30000);
 --: depths_at_the_end
 SELECT * FROM get_queue_depths(9223372036854775807);
 --: depths_beyond_the_calendar
@@ -76,7 +76,7 @@ SELECT * FROM get_queue_depths(9300000000000000);
 --: enqueue_at_the_end
 SELECT enqueue_worker_work('{}', 9223372036854775807);
 --: renew_sessions_at_the_end
-SELECT renew_session_lock(ARRAY['w'], 9223372036854775807, 30000, 30000);
+SELECT renew_session_lock(ARRAY['w'], 9223372036854765807, 30000, 30000);
 --: renew_at_the_end
 SELECT renew_orchestration_item_lock('lock_x', 9223372036854775807, 30);
 --: renew_work_item_at_the_end
