@@ -79,6 +79,8 @@ pub(crate) enum Error {
     FunctionGone,
     /// The queue's schema was renamed or dropped during the call.
     QueueRenamed,
+    /// The transaction sees an instance as it was before others changed it.
+    OldSnapshot(Vec<u8>),
     /// A transaction that must not commit after the end of a lease cannot be prepared for a commit at any time.
     AcknowledgedAndPrepared,
     /// A column has another type than every version of this extension has made it with.
@@ -116,7 +118,7 @@ impl Error {
             Error::NameTaken { .. } => Code::ERRCODE_DUPLICATE_TABLE,
             Error::NoQueue(_) | Error::NoSuchRole(_) => Code::ERRCODE_UNDEFINED_OBJECT,
             Error::FunctionGone => Code::ERRCODE_UNDEFINED_FUNCTION,
-            Error::QueueRenamed => Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
+            Error::QueueRenamed | Error::OldSnapshot(_) => Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
             Error::AcknowledgedAndPrepared => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             Error::UnexpectedType { .. } => Code::ERRCODE_DATATYPE_MISMATCH,
             Error::NoDeadLetter { .. } => Code::ERRCODE_NO_DATA_FOUND,
@@ -182,6 +184,11 @@ impl Error {
             }
             Error::FunctionGone => "the function does not exist any more".into(),
             Error::QueueRenamed => "the queue was renamed or dropped during the call".into(),
+            Error::OldSnapshot(id) => format!(
+                "could not serialize access: instance {} has changed since the transaction's snapshot",
+                shown(id)
+            )
+            .into(),
             Error::AcknowledgedAndPrepared => {
                 "cannot PREPARE a transaction that has acknowledged a turn".into()
             }
@@ -249,6 +256,7 @@ impl Error {
             }
             Error::FunctionGone => "Its queue was dropped while the query was running.".into(),
             Error::QueueRenamed => "Nothing was changed; call again under the name that the queue has now.".into(),
+            Error::OldSnapshot(_) => "Try the transaction again, or make the call at READ COMMITTED.".into(),
             Error::AcknowledgedAndPrepared => {
                 "The lease may end before COMMIT PREPARED; commit in one phase.".into()
             }

@@ -1,4 +1,5 @@
-//! Looks for a lock row that another transaction is inserting right now.
+//! Looks for a row that no snapshot of this transaction shows: one that another transaction is inserting right now, or
+//! has inserted since.
 //!
 //! An INSERT into a unique index waits for the transaction that has inserted the same key and not
 //! yet committed, ON CONFLICT or not (`_bt_check_unique` in nbtinsert.c), and no SQL can ask first.
@@ -13,6 +14,23 @@ use pgrx::pg_sys;
 /// cannot see as settled: being inserted, or deleted, by a transaction that is still running. False
 /// for a table that its owner has made into something else, where nothing can be asked.
 pub(crate) fn in_flight(schema: pg_sys::Oid, table: &CStr, value: &[u8]) -> bool {
+    any(schema, table, value, |found| {
+        found.xmin != pg_sys::InvalidTransactionId || found.xmax != pg_sys::InvalidTransactionId
+    })
+}
+
+/// True if there is a row of this key by now, whatever the transaction's snapshot shows. False as above.
+pub(crate) fn exists(schema: pg_sys::Oid, table: &CStr, value: &[u8]) -> bool {
+    any(schema, table, value, |_| true)
+}
+
+/// Whether a row of this key, as a dirty snapshot finds it, is one that `is_it` says yes to.
+fn any(
+    schema: pg_sys::Oid,
+    table: &CStr,
+    value: &[u8],
+    is_it: impl Fn(&pg_sys::SnapshotData) -> bool,
+) -> bool {
     // SAFETY: opens, scans and closes as genam.h asks; an error in between aborts the transaction,
     // whose resource owner closes what is open. The dirty snapshot lives on this stack frame and
     // outlives the scan that writes to it.
@@ -64,8 +82,7 @@ pub(crate) fn in_flight(schema: pg_sys::Oid, table: &CStr, value: &[u8]) -> bool
 
         let mut found = false;
         while !found && pg_sys::index_getnext_slot(scan, pg_sys::ScanDirection::ForwardScanDirection, slot) {
-            found = snapshot.xmin != pg_sys::InvalidTransactionId
-                || snapshot.xmax != pg_sys::InvalidTransactionId;
+            found = is_it(&snapshot);
         }
 
         pg_sys::ExecDropSingleTupleTableSlot(slot);

@@ -96,6 +96,8 @@ pub(crate) fn acknowledge(db: &Db, turn: &Turn, clock: Clock, caller_ms: i64) ->
 
     let left = clock.left_until(locked_until_ms)?.ok_or(Error::InvalidLockToken)?;
     commit_check::require_live_until_commit(Instant::now() + left);
+    // What has waited behind the lease is free now.
+    db.memories().messages.forget_emptiness();
     Ok(())
 }
 

@@ -15,12 +15,16 @@ use crate::pg::{encoding, lock_timeout, probe};
 use crate::queue::rounds::Look;
 use crate::queue::scan_start::{self, Place, Ready, Row, Scan, Statements, ready};
 use crate::queue::turn_input::TurnInput;
-use crate::queue::{dead_letters, turn_input};
+use crate::queue::{dead_letters, instance_lease, snapshot_check, turn_input};
 use uuid::Uuid;
 
 /// Bytes of messages in one turn; what is behind them waits for the next. jsonb holds less than
 /// 256 MB in one array, and a backend should not die of an instance with a hundred thousand messages.
 const MAX_MESSAGE_BYTES: i64 = 32 << 20;
+
+/// A lease is counted anew once its turn is loaded, if that took more than this part of it: a history of a
+/// hundred megabytes takes seconds.
+const LEASE_PER_LOADING: i64 = 10;
 
 /// What a dispatcher asks for.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +74,7 @@ pub(crate) fn claim(db: &Db, request: &Request) -> Result<Option<ClaimedInstance
             after = place.map_or(after, |place| after.max(place.next()));
             let is_new = !passed_over.contains(&instance_id);
             if is_key_held || is_new && key.try_lock() {
-                let claimed = if is_new { claim_under_key(db, request, look, &instance_id)? } else { None };
+                let claimed = if is_new { claim_under_key(db, request, &instance_id)? } else { None };
                 if claimed.is_some() {
                     rest.filter(|other| other.is_key_held).for_each(|other| other.key.unlock());
                     return Ok(claimed);
@@ -419,17 +423,13 @@ RETURNING q.attempt_count",
 /// Claims one instance whose key is held. `None`: there is nothing to claim, or somebody who does
 /// not keep to the key is in the way, or this client cannot be sent what it says; nothing was
 /// written then.
-fn claim_under_key(
-    db: &Db,
-    request: &Request,
-    look: Look,
-    instance_id: &[u8],
-) -> Result<Option<ClaimedInstance>> {
+fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Option<ClaimedInstance>> {
+    snapshot_check::require_current(db, instance_id)?;
     let lease_end_ms = db.query(&LEASE_END, &[instance_id.into()]).first().and_then(|row| row.int8(1));
     let now_ms = request.clock.now_ms()?;
     let is_leased = lease_end_ms.is_some_and(|end_ms| end_ms > now_ms);
-    // Another look has asked for the version already.
-    if is_leased || look == Look::AtHead && !runs(db, request.versions, instance_id) {
+    // A look that has asked for the version did so by what was committed before the key was had.
+    if is_leased || !runs(db, request.versions, instance_id) {
         return Ok(None);
     }
     let arguments =
@@ -462,15 +462,16 @@ fn claim_under_key(
     let Some(attempt_count) = lease(db, request, instance_id, &lock_token, has_lock_row, &ids)? else {
         return Ok(None);
     };
+    let leased_ms = request.clock.now_ms()?;
     dead_letters::bury_messages(db, now_ms, &undeliverable)?;
 
     let texts: Vec<&[u8]> = messages.iter().map(|&(_, work_item)| work_item).collect();
-    Ok(Some(ClaimedInstance {
-        instance_id: instance_id.to_vec(),
-        lock_token,
-        attempt_count,
-        input: turn_input::load(db, instance_id, &texts)?,
-    }))
+    let input = turn_input::load(db, instance_id, &texts)?;
+    let loading_ms = request.clock.now_ms()?.saturating_sub(leased_ms);
+    if loading_ms > request.lock_timeout_ms / LEASE_PER_LOADING && request.lock_timeout_ms > 0 {
+        instance_lease::count_anew(db, request, instance_id, &lock_token)?;
+    }
+    Ok(Some(ClaimedInstance { instance_id: instance_id.to_vec(), lock_token, attempt_count, input }))
 }
 
 /// The first messages in order of id that one turn can hold, at least one.
@@ -503,6 +504,12 @@ fn sorted_out<'r>(rows: &'r Rows<'_>) -> (Vec<(i64, &'r [u8])>, Vec<(i64, Refusa
     (messages, undeliverable)
 }
 
+static TAKE_BACK: Statement = Statement {
+    text: "DELETE FROM {q}.instance_locks l WHERE l.instance_id = $1 AND l.lock_token = $2",
+    parameters: &[TEXT, TEXT],
+    planning: Planning::ByIndex,
+};
+
 /// Writes the lease and marks the messages; returns the highest attempt count among them.
 fn lease(
     db: &Db,
@@ -529,6 +536,11 @@ fn lease(
             return Ok(None);
         }
         let marked = db.query(&MARK_MESSAGES, &[token.into(), until_ms.into(), ids.into()]);
-        Ok(marked.iter().filter_map(|row| row.int4(1)).max())
+        let attempt_count = marked.iter().filter_map(|row| row.int4(1)).max();
+        if attempt_count.is_none() {
+            // A trigger of the owner's has kept the messages as they were.
+            db.query(&TAKE_BACK, &[instance_id.into(), token.into()]);
+        }
+        Ok(attempt_count)
     })
 }

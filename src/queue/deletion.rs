@@ -3,7 +3,9 @@
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
+use crate::pg::transaction;
 use crate::pg::values::TextArray;
+use crate::queue::snapshot_check;
 
 /// What was deleted.
 #[derive(Debug, Default)]
@@ -13,6 +15,12 @@ pub(crate) struct Deleted {
     pub(crate) events: i64,
     pub(crate) messages: i64,
 }
+
+static IDS: Statement = Statement {
+    text: "SELECT DISTINCT i.id FROM pg_catalog.unnest($1) AS i (id) WHERE i.id IS NOT NULL",
+    parameters: &[TEXTS],
+    planning: Planning::ByStatistics,
+};
 
 static KEYS: Statement = Statement {
     text: "
@@ -35,12 +43,13 @@ LIMIT 1",
     planning: Planning::ByIndex,
 };
 
+/// NOT IN is looked up in a hash of the list, which a join could not be without reading other tables so too.
 static ORPHAN: Statement = Statement {
     text: "
 SELECT i.instance_id
 FROM {q}.instances i
 WHERE i.parent_instance_id = ANY ($1)
-  AND NOT EXISTS (SELECT FROM pg_catalog.unnest($1) AS d (id) WHERE d.id = i.instance_id)
+  AND i.instance_id NOT IN (SELECT d.id FROM pg_catalog.unnest($1) AS d (id) WHERE d.id IS NOT NULL)
 LIMIT 1",
     parameters: &[TEXTS],
     planning: Planning::ByIndex,
@@ -52,8 +61,6 @@ WITH history AS (
   DELETE FROM {q}.history h WHERE h.instance_id = ANY ($1) RETURNING 1
 ), executions AS (
   DELETE FROM {q}.executions e WHERE e.instance_id = ANY ($1) RETURNING 1
-), messages AS (
-  DELETE FROM {q}.orchestrator_queue q WHERE q.instance_id = ANY ($1) RETURNING 1
 ), work_items AS (
   DELETE FROM {q}.worker_queue w WHERE w.instance_id = ANY ($1) RETURNING 1
 ), delta AS (
@@ -66,7 +73,14 @@ WITH history AS (
 SELECT (SELECT pg_catalog.count(*) FROM instances),
        (SELECT pg_catalog.count(*) FROM executions),
        (SELECT pg_catalog.count(*) FROM history),
-       (SELECT pg_catalog.count(*) FROM messages) + (SELECT pg_catalog.count(*) FROM work_items)",
+       (SELECT pg_catalog.count(*) FROM work_items)",
+    parameters: &[TEXTS],
+    planning: Planning::ByIndex,
+};
+
+/// After the work items, in a statement of its own: who had one of them and was waited for may have sent its completion.
+static DELETE_MESSAGES: Statement = Statement {
+    text: "DELETE FROM {q}.orchestrator_queue q WHERE q.instance_id = ANY ($1)",
     parameters: &[TEXTS],
     planning: Planning::ByIndex,
 };
@@ -90,6 +104,11 @@ pub(crate) fn delete(db: &Db, instance_ids: Option<TextArray>, force: bool) -> R
     for key in keys {
         key.lock();
     }
+    if transaction::keeps_one_snapshot() {
+        for id in db.query(&IDS, &[instance_ids.into()]).iter().filter_map(|row| row.text(1)) {
+            snapshot_check::require_current(db, id)?;
+        }
+    }
     if !force && let Some(id) = one_id(db, &RUNNING, instance_ids) {
         return Err(Error::InstanceRunning(id));
     }
@@ -97,10 +116,11 @@ pub(crate) fn delete(db: &Db, instance_ids: Option<TextArray>, force: bool) -> R
         return Err(Error::Orphan(id));
     }
     let rows = db.query(&DELETE, &[instance_ids.into()]);
+    let messages = db.query(&DELETE_MESSAGES, &[instance_ids.into()]).affected() as i64;
     db.query(&DELETE_LOCKS, &[instance_ids.into()]);
     let row = rows.first().expect("a query without FROM returns one row");
     let count = |column| row.int8(column).unwrap_or(0);
-    Ok(Deleted { instances: count(1), executions: count(2), events: count(3), messages: count(4) })
+    Ok(Deleted { instances: count(1), executions: count(2), events: count(3), messages: messages + count(4) })
 }
 
 fn one_id(db: &Db, statement: &'static Statement, instance_ids: TextArray) -> Option<Vec<u8>> {

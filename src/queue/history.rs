@@ -71,6 +71,7 @@ pub(crate) fn append(
     }
     let stored = db.query(&APPEND, &[instance.into(), execution_id.into(), events.into()]);
     for row in stored.iter() {
+        pgrx::check_for_interrupts!();
         json::guard("p_events", row.text(1).unwrap_or_default(), Form::Jsonb)?;
     }
     Ok(())

@@ -9,6 +9,7 @@ use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::advisory::Key;
 use crate::pg::values::{Text, Timestamptz};
+use crate::queue::claim_instance::Request;
 
 /// The instance that a lock token stands for.
 pub(crate) struct Leased {
@@ -81,6 +82,14 @@ pub(crate) fn renew(db: &Db, lock_token: Option<Text>, clock: Clock, extend_secs
         ],
     );
     if renewed.len() == 0 { Err(Error::LeaseLost) } else { Ok(()) }
+}
+
+/// Lets a lease that was written in this call begin now.
+pub(crate) fn count_anew(db: &Db, request: &Request, instance_id: &[u8], lock_token: &str) -> Result<()> {
+    let until_ms = request.clock.lease_end_ms(request.lock_timeout_ms)?;
+    // Whatever the clock says by now: nobody else can have had it.
+    db.query(&RENEW, &[instance_id.into(), lock_token.as_bytes().into(), until_ms.into(), i64::MIN.into()]);
+    Ok(())
 }
 
 static ABANDON: Statement = Statement {

@@ -19,6 +19,7 @@ pub(crate) mod pruning;
 pub(crate) mod rounds;
 pub(crate) mod scan_start;
 pub(crate) mod sessions;
+pub(crate) mod snapshot_check;
 pub(crate) mod turn_input;
 pub(crate) mod work_item_lease;
 

@@ -18,11 +18,13 @@ static CURRENT: Statement = Statement {
     planning: Planning::ByIndex,
 };
 
+/// What is current is asked again: it may have changed while the statement waited to begin.
 static PRUNE: Statement = Statement {
     text: "
 WITH old AS (
   DELETE FROM {q}.executions e
   WHERE e.instance_id = $1 AND e.execution_id <> $2 AND e.status <> 'Running'
+    AND e.execution_id IS DISTINCT FROM (SELECT i.current_execution_id FROM {q}.instances i WHERE i.instance_id = $1)
     AND ($4::timestamptz IS NULL OR e.completed_at < $4)
     AND ($3::integer IS NULL
          OR e.execution_id NOT IN (SELECT k.execution_id FROM {q}.executions k

@@ -10,7 +10,8 @@
 //! that appears be passed over for newer. After a long walk a place is remembered ten times as long as the walk took,
 //! for five seconds at most; older work is still found at once then if it was enqueued since, and if it was given back
 //! by another session, or by a transaction that was rolled back or had only locked it, when the memory ends. And whenever the scan from a
-//! remembered place finds nothing, though there was something, the next begins at the head.
+//! remembered place finds nothing, though there was something, the next begins at the head. Where a long walk past what others have
+//! found nothing, that is remembered three times as long as it took.
 
 use crate::clock::visible_until;
 use crate::db::{Db, Statement};
@@ -35,6 +36,9 @@ const ROWS_MEANWHILE: i64 = 100;
 const MOMENT: Duration = Duration::from_millis(20);
 /// How many times as long as a long walk it is remembered: a tenth of the time goes into walking.
 const REMEMBERED_FOR: u32 = 10;
+/// The same for a walk past others that found nothing: what they have may be free in a moment, but whoever polls behind
+/// all that waits for leased instances must not walk all the time.
+const REMEMBERED_IN_VAIN_FOR: u32 = 3;
 /// And no longer than this, for a walk that took long because something else held the machine up.
 const LONGEST_MEMORY: Duration = Duration::from_secs(5);
 
@@ -107,6 +111,11 @@ impl Remembered {
         self.place.set(None);
     }
 
+    /// The same where nothing was found: this session has made something free that may lie before the place.
+    pub(crate) fn forget_emptiness(&self) {
+        self.place.set(self.place.get().filter(|memory| !memory.is_empty));
+    }
+
     fn place_for(&self, filter: u64) -> Option<Memory> {
         self.place.get().filter(|memory| memory.filter == filter && Instant::now() < memory.until)
     }
@@ -123,6 +132,8 @@ pub(crate) struct Row<C> {
 /// What a scan finds.
 pub(crate) struct Found<C> {
     rows: Vec<Row<C>>,
+    /// How many there were before those out of turn were dropped.
+    seen: usize,
     /// Where the next scan can start if nothing changes.
     start: Start,
 }
@@ -131,15 +142,18 @@ impl<C> Found<C> {
     /// A scan that has found nothing yet among what was visible and expired at `now_ms`.
     pub(crate) fn nothing_until(now_ms: i64) -> Self {
         let ready = Place { visible_at: visible_until(now_ms), id: i64::MAX };
-        Found { rows: Vec::new(), start: Start { ready, lease_end_ms: now_ms.saturating_add(1) } }
+        Found { rows: Vec::new(), seen: 0, start: Start { ready, lease_end_ms: now_ms.saturating_add(1) } }
     }
 
-    /// Adds unclaimed rows, first first.
-    pub(crate) fn add_ready(&mut self, rows: Vec<Row<C>>) {
-        let old = self.rows.len();
+    /// Adds unclaimed rows, first first. With `may_have_more`, there may be others behind the last: then rows of expired
+    /// leases that come after that are not next in line.
+    pub(crate) fn add_ready(&mut self, rows: Vec<Row<C>>, may_have_more: bool) {
+        let (first, last) = (rows.first().map(|row| row.place), rows.last().map(|row| row.place));
         self.rows.extend(rows);
-        if let Some(first) = self.rows.get(old) {
-            self.start.ready = first.place;
+        self.seen = self.rows.len();
+        self.start.ready = first.unwrap_or(self.start.ready);
+        if let Some(last) = last.filter(|_| may_have_more) {
+            self.rows.retain(|row| row.place <= last);
         }
     }
 
@@ -265,7 +279,8 @@ fn scan_from<S: Scan>(
         found.add_expired(rows_of(scan, &db.query(scan.statements().expired, &arguments)));
     }
     let are_first = are_all && found.rows.is_empty();
-    found.add_ready(rows_of(scan, &scan.ready(db, now_ms, window, start.ready, are_first)));
+    let ready = scan.ready(db, now_ms, window, start.ready, are_first);
+    found.add_ready(rows_of(scan, &ready), ready.len() as i64 >= window);
     Ok(found)
 }
 
@@ -325,15 +340,16 @@ pub(crate) fn candidates<S: Scan>(
     if !is_repeated {
         let is_empty = found.rows.is_empty();
         let means_little = is_empty && scan.passes_over_others();
-        let beside = touched.saturating_sub(BLOCKS_PER_CANDIDATE * found.rows.len() as u64);
+        let beside = touched.saturating_sub(BLOCKS_PER_CANDIDATE * found.seen as u64);
         let memory = |until, newer| Memory { start: found.start, filter, until, is_empty, newer };
         remembered.is_idle.set(is_empty && !means_little);
-        remembered.place.set(if !is_warm || means_little {
+        let times = if means_little { REMEMBERED_IN_VAIN_FOR } else { REMEMBERED_FOR };
+        remembered.place.set(if !is_warm {
             None
         } else if beside > LONG_WALK_BLOCKS {
             highest_id(scan, db).map(|id| {
                 let newer = Newer { known_id: id.saturating_sub(ROWS_MEANWHILE), look_at: began };
-                let length = (began.elapsed() * REMEMBERED_FOR).min(LONGEST_MEMORY);
+                let length = (began.elapsed() * times).min(LONGEST_MEMORY);
                 memory(Instant::now() + length, Some(newer))
             })
         } else if beside > SHORT_WALK_BLOCKS && !is_empty {

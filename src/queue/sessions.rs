@@ -5,15 +5,15 @@ use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::{Error, Result};
 use crate::pg::values::TextArray;
 
-/// Locked in one order, so that two heartbeats cannot deadlock; and before the clock is read, so
+/// Locked in one order, so that two heartbeats cannot deadlock; and before the clock is read again, so
 /// that a session which expires during a wait stays expired.
 static LOCK: Statement = Statement {
     text: "
 SELECT s.session_id FROM {q}.sessions s
-WHERE s.worker_id = ANY ($1)
+WHERE s.worker_id = ANY ($1) AND s.locked_until > $2
 ORDER BY s.session_id
 FOR UPDATE",
-    parameters: &[TEXTS],
+    parameters: &[TEXTS, INT8],
     planning: Planning::ByStatistics,
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn renew(
     extend_ms: i64,
     idle_timeout_ms: Option<i64>,
 ) -> Result<i64> {
-    db.query(&LOCK, &[owner_ids.into()]);
+    db.query(&LOCK, &[owner_ids.into(), clock.now_ms()?.into()]);
     let now_ms = clock.now_ms()?;
     let active_since = idle_timeout_ms
         .map(|idle_ms| now_ms.checked_sub(idle_ms).ok_or(Error::NumberOutOfRange("p_idle_timeout_ms")))
@@ -47,11 +47,16 @@ pub(crate) fn renew(
     Ok(renewed.affected() as i64)
 }
 
+/// What somebody has locked is left to the next time: who waits for one row after another could deadlock.
 static CLEAN_UP: Statement = Statement {
     text: "
-DELETE FROM {q}.sessions s
-WHERE s.locked_until < $1
-  AND NOT EXISTS (SELECT FROM {q}.worker_queue w WHERE w.session_id = s.session_id)",
+WITH orphaned AS (
+  SELECT s.session_id FROM {q}.sessions s
+  WHERE s.locked_until < $1
+    AND NOT EXISTS (SELECT FROM {q}.worker_queue w WHERE w.session_id = s.session_id)
+  FOR UPDATE SKIP LOCKED
+)
+DELETE FROM {q}.sessions s USING orphaned WHERE s.session_id = orphaned.session_id",
     parameters: &[INT8],
     planning: Planning::ByStatistics,
 };

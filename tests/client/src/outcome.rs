@@ -3,6 +3,7 @@
 use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow};
 use sqlx::{Row, ValueRef};
 use std::fmt;
+use std::time::{Duration, Instant};
 
 /// The rows of a statement, or the error that it raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +108,21 @@ pub async fn must_fail(session: &mut PgConnection, sql: &str) -> ServerError {
     match run(session, sql).await {
         Outcome::Rows(rows) => panic!("{sql} succeeded: {rows:?}"),
         Outcome::Error(error) => error,
+    }
+}
+
+/// Looks from another session, outside a transaction, until a backend waits for a lock.
+///
+/// # Panics
+///
+/// If it does not within a minute.
+pub async fn until_it_waits(watcher: &mut PgConnection, pid: i64) {
+    let waits =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Lock'");
+    let limit = Instant::now() + Duration::from_secs(60);
+    while run(watcher, &waits).await.value() == "0" {
+        assert!(Instant::now() < limit, "backend {pid} does not wait for a lock");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

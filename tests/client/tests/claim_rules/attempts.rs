@@ -120,3 +120,22 @@ async fn b4_a_claim_that_is_none_leaves_no_trace() {
     );
     queue.remove().await;
 }
+
+/// A trigger of the owner's can keep messages from being claimed: then the instance is leased to nobody.
+#[tokio::test]
+async fn b4_a_claim_that_a_trigger_prevents_leaves_no_lease() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
+         CREATE TRIGGER keep BEFORE UPDATE ON orchestrator_queue FOR EACH ROW EXECUTE FUNCTION keep(); \
+         SELECT enqueue_orchestrator_work('i', '1', 'epoch')",
+    )
+    .await;
+    assert!(must(&mut session, "SELECT * FROM fetch_orchestration_item(1000, 60000)").await.is_empty());
+    assert_eq!(dispatcher::number(&mut session, "SELECT count(*) FROM instance_locks").await, 0);
+    must(&mut session, "DROP TRIGGER keep ON orchestrator_queue; DROP FUNCTION keep").await;
+    assert_eq!(must(&mut session, "SELECT * FROM fetch_orchestration_item(1000, 60000)").await.len(), 1);
+    queue.remove().await;
+}

@@ -343,3 +343,42 @@ async fn assert_an_early_plan_serves(kind: Kind) {
     }
     queue.remove().await;
 }
+
+/// Polls of a queue in which all that waits is of leased instances: after one walk over it the next ones read little, and
+/// what comes new, or is free because this session has acknowledged it, is found at once.
+#[tokio::test]
+async fn e3_polls_that_find_nothing_do_not_walk_over_all_that_waits_each_time() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        &format!(
+            "INSERT INTO instance_locks SELECT 'leased ' || i, 't' || i, {NOW_MS} + 600000, 0 FROM generate_series(1, 2000) i;
+             INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at)
+             SELECT 'leased ' || i, '1', 'epoch', 'epoch' FROM generate_series(1, 2000) i, generate_series(1, 50)"
+        ),
+    )
+    .await;
+    vacuum(&mut session).await;
+    let poll = fetch(NOW_MS);
+
+    let mut entries = Vec::new();
+    for _ in 0..12 {
+        entries.push(Cost::of(&mut session, &poll, "none").await.entries);
+    }
+    println!("index entries of each poll: {entries:?}");
+    let walks = entries.iter().filter(|&&entries| entries > 50_000).count();
+    assert!((1..=6).contains(&walks), "one walk is as long as dozens of these polls: {entries:?}");
+    assert!(entries.iter().any(|&entries| entries < MAX_ENTRIES), "{entries:?}");
+
+    must(&mut session, "SELECT enqueue_orchestrator_work('new', '1', 'epoch')").await;
+    assert_eq!(text(&mut session, &fetch(NOW_MS)).await, "new");
+    assert_eq!(text(&mut session, &poll).await, "none");
+    must(
+        &mut session,
+        &format!("SELECT ack_orchestration_item('t7', {NOW_MS}, 1, '[]', '[]', '[]', '{{}}')"),
+    )
+    .await;
+    assert_eq!(text(&mut session, &poll).await, "leased 7");
+    queue.remove().await;
+}

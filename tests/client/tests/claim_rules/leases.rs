@@ -197,3 +197,36 @@ async fn a_turn_is_not_prepared_for_a_later_commit() {
     assert_eq!(number(&mut session, "SELECT count(*) FROM orchestrator_queue").await, 2);
     queue.remove().await;
 }
+
+/// Loading the history takes longer than the lease is.
+#[tokio::test]
+async fn b1_a_lease_lasts_whatever_the_turn_took_to_load() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    dispatcher::enqueue(&mut session, "i", "1").await.expect("enqueue");
+    must(
+        &mut session,
+        "INSERT INTO instances (instance_id, orchestration_name, created_at, updated_at) VALUES ('i', 'O', 'epoch', 'epoch'); \
+         INSERT INTO history VALUES ('i', 1, 1, 'T', '{}', 'epoch'); \
+         ALTER TABLE history RENAME TO plain; \
+         CREATE VIEW history AS SELECT p.* FROM plain p, LATERAL (SELECT pg_sleep(1.5) WHERE p.instance_id <> '' OFFSET 0) slow",
+    )
+    .await;
+    let began = Instant::now();
+    let turn = dispatcher::fetch(&mut session, NOW_MS, 1_000).await.expect("fetch").expect("the instance");
+    let ended_ms = NOW_MS + i64::try_from(began.elapsed().as_millis()).expect("seconds");
+
+    // The answer has taken some of the time from where the lease begins to here.
+    let ends = "SELECT min(locked_until) FROM (SELECT locked_until FROM instance_locks UNION ALL SELECT locked_until FROM orchestrator_queue) ends";
+    let end_ms = number(&mut session, ends).await;
+    assert!(end_ms >= NOW_MS + 2_500, "counted from before the turn was loaded: {}", end_ms - NOW_MS);
+    assert!(end_ms <= ended_ms + 1_001, "{}", end_ms - ended_ms);
+    must(&mut session, "DROP VIEW history; ALTER TABLE plain RENAME TO history").await;
+    let ack = format!(
+        "SELECT ack_orchestration_item('{}', {}, 1, '[]', '[]', '[]', '{{}}')",
+        turn.token,
+        NOW_MS + 2_000
+    );
+    must(&mut session, &ack).await;
+    queue.remove().await;
+}

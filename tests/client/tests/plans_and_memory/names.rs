@@ -1,12 +1,9 @@
 //! A schema that loses its name while a session knows it: no call reads or writes another queue that
 //! has the name by then.
 
-use crate::dispatcher::code;
+use crate::dispatcher::{code, number};
 use crate::plans::{claimed, database_with, enqueue};
-use duroxide_queue_tests::outcome::{must, must_fail, run};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use duroxide_queue_tests::outcome::{must, must_fail, run, until_it_waits};
 
 #[tokio::test]
 async fn c2_a_look_at_the_names_that_fails_is_repeated() {
@@ -51,15 +48,10 @@ async fn c2_a_turn_does_not_go_to_two_queues_when_its_own_is_renamed_meanwhile()
     let token = run(&mut session, &fetch("a")).await.value();
 
     must(&mut holder, "BEGIN; UPDATE a.instances SET updated_at = updated_at WHERE instance_id = 'i'").await;
-    let pid = run(&mut session, "SELECT pg_backend_pid()").await.value();
+    let pid = number(&mut session, "SELECT pg_backend_pid()").await;
     let text = ack("a", &token, 2);
     let rename_meanwhile = async {
-        let waits = format!("SELECT count(*) FROM pg_locks WHERE pid = {pid} AND NOT granted");
-        let limit = Instant::now() + PATIENCE;
-        while run(&mut other, &waits).await.value() == "0" {
-            assert!(Instant::now() < limit, "the acknowledgement does not wait");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_it_waits(&mut other, pid).await;
         must(&mut other, "ALTER SCHEMA a RENAME TO old; SELECT duroxide_queue.create_queue('a')").await;
         must(&mut holder, "COMMIT").await;
     };

@@ -194,3 +194,26 @@ async fn a7_a_deadlock_of_the_callers_making_is_40p01_and_leaves_nothing() {
     assert_eq!(number(&mut eye, sent).await, 22);
     queue.remove().await;
 }
+
+/// A heartbeat locks a worker's sessions one after the other, and so does whoever removes them, in an order of his own.
+#[tokio::test]
+async fn a7_heartbeats_and_the_removal_of_sessions_wait_for_none_that_is_over() {
+    let queue = Queue::created().await;
+    let mut holder = queue.connect().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        "INSERT INTO sessions VALUES ('b', 'w', 1000, 0), ('a', 'w', 1000, 0), ('live', 'w', 9000, 0), ('gone', 'w', 1000, 0)",
+    )
+    .await;
+    must(&mut holder, "BEGIN; SELECT FROM sessions WHERE session_id IN ('a', 'b') FOR UPDATE").await;
+    must(&mut session, "SET lock_timeout = '1ms'").await;
+
+    assert_eq!(number(&mut session, "SELECT renew_session_lock(ARRAY['w'], 5000, 30000, 9000)").await, 1);
+    assert_eq!(number(&mut session, "SELECT cleanup_orphaned_sessions(5000)").await, 1);
+
+    must(&mut holder, "COMMIT").await;
+    assert_eq!(number(&mut session, "SELECT cleanup_orphaned_sessions(5000)").await, 2);
+    assert_eq!(text(&mut session, "SELECT session_id FROM sessions").await, "live");
+    queue.remove().await;
+}

@@ -1,9 +1,8 @@
 //! G6: an error that PostgreSQL or somebody's trigger raises inside a call comes to the client as it
 //! was raised, on our functions as on duroxide-pg's own, and nothing is half done.
 
-use super::until_it_waits;
 use crate::dispatcher::{self, number};
-use duroxide_queue_tests::outcome::{ServerError, must, must_fail, run};
+use duroxide_queue_tests::outcome::{ServerError, must, must_fail, run, until_it_waits};
 use duroxide_queue_tests::queue::{Kind, Queue};
 use sqlx::postgres::PgConnection;
 

@@ -2,9 +2,9 @@
 //! when its lease is over at the latest. That calls end within a second of a timeout is shown in
 //! tests/plans_and_memory/cancel.rs.
 
-use super::{PATIENCE, until_it_waits};
+use super::PATIENCE;
 use crate::dispatcher::{code, number, sqlstate, text};
-use duroxide_queue_tests::outcome::{must, run};
+use duroxide_queue_tests::outcome::{must, run, until_it_waits};
 use duroxide_queue_tests::own_server::Server;
 use duroxide_queue_tests::server;
 use sqlx::Connection;

@@ -1,9 +1,8 @@
 //! G1: a pooler gives each call another session, and a call leaves nothing in the session that it had.
 
-use super::until_it_waits;
 use crate::dispatcher::{self, code, number};
 use duroxide_queue_tests::catalog;
-use duroxide_queue_tests::outcome::{must, run};
+use duroxide_queue_tests::outcome::{must, run, until_it_waits};
 use duroxide_queue_tests::queue::{Kind, Queue};
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeSet;
