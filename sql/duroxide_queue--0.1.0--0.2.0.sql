@@ -3,6 +3,31 @@
 /* From 0.1.0 to 0.2.0. Frozen once CHANGELOG.md gives 0.2.0 a date; until then it has to make of 0.1.0 what a fresh
    install of sql/duroxide_queue.sql makes. */
 
+CREATE FUNCTION duroxide_queue.list_registries()
+RETURNS TABLE (queue name, origin text, layout integer)
+LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'list_registries_wrapper';
+COMMENT ON FUNCTION duroxide_queue.list_registries() IS
+  'What the registry of each queue says that the reader may read; nothing of one that is locked, or that could run its owner''s code.';
+
+/* From the catalog, but for what only a queue's own registry says. A schema's owner decides what that is: it is read with the
+   rights of its owner, and only where reading it runs nobody's code. */
+CREATE OR REPLACE FUNCTION duroxide_queue.list_queues()
+RETURNS TABLE (queue name, owner name, origin text, layout integer, own_functions integer, intact boolean)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT n.nspname, pg_get_userbyid(c.relowner), r.origin, r.layout, own.functions, own.functions = 32
+  FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  CROSS JOIN LATERAL (
+    SELECT count(DISTINCT p.proname)::integer AS functions FROM pg_proc p
+    WHERE p.pronamespace = n.oid AND p.probin = '$libdir/duroxide_queue' AND p.prosrc = p.proname || '_wrapper') own
+  LEFT JOIN duroxide_queue.list_registries() r ON r.queue = n.nspname
+  WHERE c.relname = '_duroxide_queue' AND c.relkind = 'r'
+  ORDER BY n.nspname
+$$;
+COMMENT ON FUNCTION duroxide_queue.list_queues() IS 'What the view queues shows.';
+
 /* What a DBA watches: health, leases, stuck work and bloat of every queue that the reader may see. Plain
    CREATE throughout, and nothing from outside but duroxide_queue's own schema: the same text is the
    step that brings an older release here.

@@ -61,44 +61,28 @@ AS 'MODULE_PATHNAME', 'discard_wrapper';
 COMMENT ON FUNCTION duroxide_queue.discard(text, bigint) IS
   'Removes a dead letter for good.';
 
-/* A schema's owner decides what its _duroxide_queue is. It is read only where it is a plain table
-   with the expected columns and no row security, so that reading it runs nobody's code. */
+CREATE FUNCTION duroxide_queue.list_registries()
+RETURNS TABLE (queue name, origin text, layout integer)
+LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'list_registries_wrapper';
+COMMENT ON FUNCTION duroxide_queue.list_registries() IS
+  'What the registry of each queue says that the reader may read; nothing of one that is locked, or that could run its owner''s code.';
+
+/* From the catalog, but for what only a queue's own registry says. A schema's owner decides what that is: it is read with the
+   rights of its owner, and only where reading it runs nobody's code. */
 CREATE FUNCTION duroxide_queue.list_queues()
 RETURNS TABLE (queue name, owner name, origin text, layout integer, own_functions integer, intact boolean)
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  found record;
-BEGIN
-  FOR found IN
-    SELECT n.oid, n.nspname, pg_get_userbyid(c.relowner) AS owner, c.oid AS registry,
-           has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
-           AND NOT c.relrowsecurity
-           AND (SELECT count(*) = 2 FROM pg_attribute a
-                WHERE a.attrelid = c.oid AND NOT a.attisdropped
-                  AND (a.attname, a.atttypid) IN (('origin', 'text'::regtype), ('layout', 'integer'::regtype)))
-             AS readable,
-           (SELECT count(DISTINCT p.proname) FROM pg_proc p
-            WHERE p.pronamespace = n.oid AND p.probin = '$libdir/duroxide_queue'
-              AND p.prosrc = p.proname || '_wrapper') AS own
-    FROM pg_class c
-    JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relname = '_duroxide_queue' AND c.relkind = 'r'
-    ORDER BY n.nspname
-  LOOP
-    queue := found.nspname;
-    owner := found.owner;
-    origin := NULL;
-    layout := NULL;
-    own_functions := found.own;
-    intact := found.own = 32;
-    IF found.readable THEN
-      EXECUTE format('SELECT q.origin, q.layout FROM %I._duroxide_queue q LIMIT 1', found.nspname)
-        INTO origin, layout;
-    END IF;
-    RETURN NEXT;
-  END LOOP;
-END
+  SELECT n.nspname, pg_get_userbyid(c.relowner), r.origin, r.layout, own.functions, own.functions = 32
+  FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  CROSS JOIN LATERAL (
+    SELECT count(DISTINCT p.proname)::integer AS functions FROM pg_proc p
+    WHERE p.pronamespace = n.oid AND p.probin = '$libdir/duroxide_queue' AND p.prosrc = p.proname || '_wrapper') own
+  LEFT JOIN duroxide_queue.list_registries() r ON r.queue = n.nspname
+  WHERE c.relname = '_duroxide_queue' AND c.relkind = 'r'
+  ORDER BY n.nspname
 $$;
 COMMENT ON FUNCTION duroxide_queue.list_queues() IS 'What the view queues shows.';
 

@@ -57,6 +57,10 @@ pub(crate) enum Error {
     InvalidSchemaName(String),
     /// The caller may not do this to the schema.
     NotAllowed { schema: String, needs: &'static str },
+    /// The owner of a schema could put tables of his own in the place of the queue's.
+    SchemaOfAnother(String),
+    /// The functions that adoption replaced were of a schema of another name.
+    AdoptedUnderAnotherName(String),
     /// A function to be replaced belongs to somebody else.
     NotOwner { object: String },
     /// The schema holds a queue of this extension already.
@@ -113,7 +117,9 @@ impl Error {
             Error::NoSuchSchema(_) | Error::NoSchemaToCreate(_) => Code::ERRCODE_INVALID_SCHEMA_NAME,
             Error::ReservedSchema(_) => Code::ERRCODE_RESERVED_NAME,
             Error::InvalidSchemaName(_) => Code::ERRCODE_INVALID_NAME,
-            Error::NotAllowed { .. } | Error::NotOwner { .. } => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            Error::NotAllowed { .. } | Error::NotOwner { .. } | Error::SchemaOfAnother(_) => {
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE
+            }
             Error::QueueExists(_) | Error::DuroxidePgExists(_) => Code::ERRCODE_DUPLICATE_OBJECT,
             Error::NameTaken { .. } => Code::ERRCODE_DUPLICATE_TABLE,
             Error::NoQueue(_) | Error::NoSuchRole(_) => Code::ERRCODE_UNDEFINED_OBJECT,
@@ -125,6 +131,7 @@ impl Error {
             Error::WrongOrigin { .. }
             | Error::WrongLevel { .. }
             | Error::IncompleteSchema { .. }
+            | Error::AdoptedUnderAnotherName(_)
             | Error::DeadLettersLeft { .. } => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         }
     }
@@ -163,6 +170,13 @@ impl Error {
             Error::InvalidSchemaName(schema) => format!("\"{schema}\" cannot be the name of a schema").into(),
             Error::NotAllowed { schema, needs } => {
                 format!("permission denied for schema \"{schema}\": {needs} needed").into()
+            }
+            Error::SchemaOfAnother(schema) => {
+                format!("the owner of schema \"{schema}\" has not the rights of the owner of its tables")
+                    .into()
+            }
+            Error::AdoptedUnderAnotherName(schema) => {
+                format!("queue \"{schema}\" was adopted under another name").into()
             }
             Error::NotOwner { object } => format!("must be owner of {object}").into(),
             Error::QueueExists(schema) => format!("schema \"{schema}\" holds a queue already").into(),
@@ -224,6 +238,14 @@ impl Error {
                 format!("Ask the owner of \"{schema}\", or of the database, to grant it, or choose a schema of your own.")
                     .into()
             }
+            Error::SchemaOfAnother(_) => {
+                "Whoever owns the schema could put tables of his own in their place: give him the tables, or their owner the schema.".into()
+            }
+            Error::AdoptedUnderAnotherName(schema) => format!(
+                "Its functions would come back under that name: SELECT replaced_functions FROM {}._duroxide_queue shows it. Rename the schema back, release it, and rename it then.",
+                shown_identifier(schema)
+            )
+            .into(),
             Error::NotOwner { .. } => "Let the owner of the schema's objects make this call.".into(),
             Error::QueueExists(schema) => {
                 let name = shown_literal(schema);

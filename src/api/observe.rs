@@ -41,6 +41,13 @@ fn list_stuck(
     Ok(observe::stuck(&ResultSet::of_call(fcinfo), required(at, "at")?, ready_before, attempts)?)
 }
 
+/// How each queue came to be, as far as the reader may know.
+#[pg_extern(sql = false)]
+fn list_registries(fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+    observe::registries(&ResultSet::of_call(fcinfo));
+    Ok(())
+}
+
 /// Why a text could never be delivered as a message.
 #[pg_extern(sql = false)]
 fn why_undeliverable(work_item: Option<Text>) -> Option<TextBuf> {

@@ -9,8 +9,14 @@ pub(crate) fn grant(name: &[u8], role: &[u8]) -> Result<()> {
     let schema = Schema::open(name)?;
     schema.require_owned_queue()?;
     require_role(&schema, role)?;
-    schema.with_role(role).run_script(include_str!("../../sql/queue_grant.sql"));
-    Ok(())
+    let schema = schema.with_role(role);
+    schema.run_script(include_str!("../../sql/queue_grant.sql"));
+    // Who may not grant it gets a warning, and no more than that.
+    let has_usage = schema.query_with("SELECT has_schema_privilege($2::name, $1, 'USAGE')", &[role.into()]);
+    if has_usage.first().and_then(|row| row.bool(1)) == Some(true) {
+        return Ok(());
+    }
+    Err(Error::NotAllowed { schema: schema.shown(), needs: "the right to grant USAGE is" })
 }
 
 /// Takes back what `grant` gave.

@@ -16,6 +16,7 @@ pub(crate) fn release(name: &[u8]) -> Result<()> {
         return Err(Error::WrongOrigin { schema: schema.shown(), origin: registered.origin });
     }
     schema.as_owner(|| {
+        require_name_of_adoption(&schema)?;
         stand_still(
             &schema,
             "{q}.instance_locks, {q}.orchestrator_queue, {q}.worker_queue, {q}.sessions, {q}.dead_letters",
@@ -32,6 +33,19 @@ pub(crate) fn release(name: &[u8]) -> Result<()> {
         schema.run_script(ADDITIONS_DROP);
         Ok(())
     })
+}
+
+/// The definitions name their schema, in their bodies too. Where it has another name by now they would come to be
+/// in whatever schema has the old one.
+fn require_name_of_adoption(schema: &Schema) -> Result<()> {
+    let begins_so = schema.one_bool(
+        "SELECT NOT EXISTS (
+           SELECT FROM {q}._duroxide_queue q CROSS JOIN unnest(q.replaced_functions) d (definition)
+           WHERE starts_with(d.definition, 'CREATE OR REPLACE FUNCTION ')
+             AND NOT starts_with(d.definition, format('CREATE OR REPLACE FUNCTION %I.', $1))
+             AND NOT starts_with(d.definition, 'CREATE OR REPLACE FUNCTION \"' || replace($1, '\"', '\"\"') || '\".'))",
+    );
+    if begins_so { Ok(()) } else { Err(Error::AdoptedUnderAnotherName(schema.shown())) }
 }
 
 /// The definitions are text that the owner could have changed, so this runs with the owner's rights.

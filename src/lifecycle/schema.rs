@@ -128,13 +128,18 @@ impl Schema {
 
     /// The one owner of the queue's tables, whose rights the caller must have. A schema with tables of
     /// several owners is refused: with a superuser's table beside them, one owner's triggers could
-    /// come to run with the other's rights.
+    /// come to run with the other's rights. So is one whose own owner has not their rights, who may drop them
+    /// and put others in their place at any moment; but nobody without more rights is kept from tables of his own.
     pub(super) fn owner(&self) -> Result<pg_sys::Oid> {
         self.require_ownership()?;
         let rows = self.query_with(
             "SELECT (array_agg(c.relowner))[1], count(DISTINCT c.relowner),
-                    coalesce(min(c.relname::text) FILTER (WHERE c.relkind NOT IN ('r', 'p')), '')
+                    coalesce(min(c.relname::text) FILTER (WHERE c.relkind NOT IN ('r', 'p')), ''),
+                    bool_and(c.relowner = (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user AND NOT r.rolsuper)
+                             OR pg_has_role(CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END,
+                                            c.relowner, 'USAGE'))
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             JOIN pg_database d ON d.datname = current_database()
              WHERE n.nspname = $1 AND c.relname = ANY (string_to_array($2, ' '))",
             &[TABLES.as_bytes().into()],
         );
@@ -144,6 +149,7 @@ impl Schema {
             (_, _, Some(other)) if !other.is_empty() => {
                 incomplete(format!("{} is not a table", String::from_utf8_lossy(other)))
             }
+            (Some(_), Some(1), _) if row.bool(4) != Some(true) => Err(Error::SchemaOfAnother(self.shown())),
             (Some(owner), Some(1), _) => Ok(owner),
             (None, ..) => incomplete("it has no table".into()),
             _ => incomplete("its tables belong to different owners".into()),

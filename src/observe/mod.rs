@@ -4,8 +4,10 @@
 mod health;
 mod leases;
 mod pass;
+mod registries;
 mod stuck;
 
 pub(crate) use health::health;
 pub(crate) use leases::leases;
+pub(crate) use registries::registries;
 pub(crate) use stuck::stuck;

@@ -60,7 +60,7 @@ const INDEXES: &CStr = c"SELECT i.indexrelid FROM pg_index i JOIN pg_class c ON 
 
 /// Settings that a read of somebody else's tables wants, whatever the reader's are. The lock timeout is
 /// for what slips in between a look and a use; policies are an error rather than a filter.
-const SETTINGS: &[(&CStr, &CStr)] =
+pub(super) const SETTINGS: &[(&CStr, &CStr)] =
     &[(c"lock_timeout", c"10ms"), (c"row_security", c"off"), (c"constraint_exclusion", c"off")];
 
 /// Hands what an observation says of each queue to `result`, as of `at`.

@@ -301,6 +301,33 @@ async fn a_release_that_fails_in_the_middle_leaves_its_session_as_any_error_does
     database.remove().await;
 }
 
+/// What adoption replaced names its schema: put back under another name, it would take the place of whatever has the old one.
+#[tokio::test]
+async fn a_renamed_queue_is_not_released_into_another() {
+    let (database, mut session) = reference_schema().await;
+    must(&mut session, ADOPT).await;
+    must(&mut session, "ALTER SCHEMA app RENAME TO renamed; SELECT duroxide_queue.create_queue('app')").await;
+    let before = snapshot(&mut session, "app").await;
+
+    let error = must_fail(&mut session, "SELECT duroxide_queue.release_queue('renamed')").await;
+
+    assert_eq!(error.code, "55000", "{error}");
+    catalog::assert_same("the other queue", &before, &snapshot(&mut session, "app").await);
+    must(&mut session, "SELECT duroxide_queue.drop_queue('app'); DROP SCHEMA IF EXISTS app; ALTER SCHEMA renamed RENAME TO app").await;
+    must(&mut session, RELEASE).await;
+    database.remove().await;
+}
+
+/// Somebody has dropped an index that adoption made.
+#[tokio::test]
+async fn a_queue_without_one_of_its_indexes_is_released() {
+    let (database, mut session) = reference_schema().await;
+    must(&mut session, ADOPT).await;
+    must(&mut session, "DROP INDEX app.worker_queue_leased_idx").await;
+    must(&mut session, RELEASE).await;
+    database.remove().await;
+}
+
 /// Adopting after each change fails with a code, a hint and a reason, and alters nothing. The changes
 /// are undone. All that is found is told at once.
 async fn refused_and_unchanged(session: &mut PgConnection, code: &str, changes: &[(&str, &str)]) {

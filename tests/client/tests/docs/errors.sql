@@ -189,6 +189,9 @@ CREATE VIEW public.theirs AS SELECT * FROM app.history;
 SELECT app.cleanup_schema();
 
 -- create_queue
+CREATE SCHEMA theirs AUTHORIZATION {role};
+SELECT duroxide_queue.create_queue('theirs');
+
 SELECT duroxide_queue.create_queue(NULL);
 
 SELECT duroxide_queue.create_queue('');
@@ -215,6 +218,11 @@ CREATE TABLE public.history ();
 SELECT duroxide_queue.create_queue('public');
 
 -- drop_queue
+CREATE SCHEMA given;
+SELECT duroxide_queue.create_queue('given');
+ALTER SCHEMA given OWNER TO {role};
+SELECT duroxide_queue.drop_queue('given');
+
 SELECT duroxide_queue.drop_queue(NULL);
 
 SELECT duroxide_queue.drop_queue('');
@@ -251,6 +259,9 @@ SET LOCAL lock_timeout = '1ms';
 SELECT duroxide_queue.adopt_queue('held');
 
 -- release_queue
+ALTER SCHEMA shop RENAME TO renamed;
+SELECT duroxide_queue.release_queue('renamed');
+
 SELECT duroxide_queue.release_queue('app');
 
 INSERT INTO shop.dead_letters (message_id, instance_id, work_item, visible_at, created_at, attempt_count, buried_at, sqlstate, reason)

@@ -5,7 +5,7 @@
 //! often it has run as a superuser, in a sequence, so that no rollback hides it.
 
 use super::attack::{Attack, assert_none};
-use duroxide_queue_tests::outcome::{must, run};
+use duroxide_queue_tests::outcome::{must, must_fail, run};
 
 #[tokio::test]
 async fn the_trap_works() {
@@ -384,5 +384,76 @@ async fn names_of_schemas_are_only_names() {
         must(&mut attack.superuser, &format!("SELECT duroxide_queue.drop_queue('{literal}')")).await;
         attack.look_for_a_catch(name, "create and drop").await;
     }
+    assert_none(attack.end().await);
+}
+
+/// The planner evaluates what an index is on, with the rights of whoever reads the table.
+#[tokio::test]
+async fn a_registry_with_an_index_on_the_owners_function() {
+    let mut attack = Attack::adopted().await;
+    let look = "SELECT concat_ws(' ', queue, origin, layout, own_functions) FROM duroxide_queue.queues";
+    assert_eq!(run(&mut attack.superuser, look).await.value(), "app adopted 1 32");
+    attack
+        .owner(
+            "CREATE FUNCTION evil.fold(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN evil.trap(); END';
+             CREATE INDEX trap ON app._duroxide_queue (evil.fold(1))",
+        )
+        .await;
+
+    assert_eq!(run(&mut attack.superuser, look).await.value(), "app 32");
+    attack.look_for_a_catch("an index on a function", look).await;
+
+    // A registry that somebody has locked is not waited for, and one that goes meanwhile is no error.
+    attack.owner("DROP INDEX app.trap").await;
+    must(&mut attack.superuser, "SET lock_timeout = '1ms'").await;
+    attack.owner("BEGIN; LOCK TABLE app._duroxide_queue IN ACCESS EXCLUSIVE MODE").await;
+    assert_eq!(run(&mut attack.superuser, look).await.value(), "app 32");
+    attack.owner("COMMIT").await;
+    assert_eq!(run(&mut attack.superuser, look).await.value(), "app adopted 1 32");
+    assert_none(attack.end().await);
+}
+
+/// Whoever owns a schema may drop what others have made there, and put his own in its place at any moment.
+#[tokio::test]
+async fn a_queue_of_the_superusers_in_somebody_elses_schema() {
+    let mut attack = Attack::prepare().await;
+    let attacker = run(&mut attack.attacker, "SELECT current_user::text").await.value();
+    must(
+        &mut attack.superuser,
+        "SELECT duroxide_queue.create_queue('given');
+         INSERT INTO given.dead_letters (message_id, instance_id, work_item, visible_at, created_at, attempt_count, buried_at, sqlstate, reason)
+         VALUES (1, 'i', 'x', now(), now(), 0, now(), '22P02', 'r')",
+    )
+    .await;
+    must(&mut attack.superuser, &format!("ALTER SCHEMA given OWNER TO {attacker}")).await;
+    for call in [
+        "discard('given', 1)",
+        "redrive('given', 1)",
+        "drop_queue('given')",
+        "grant_client('given', 'pg_monitor')",
+        "create_queue('fresh')",
+    ] {
+        must(&mut attack.superuser, "BEGIN").await;
+        must(&mut attack.superuser, &format!("CREATE SCHEMA fresh AUTHORIZATION {attacker}")).await;
+        let error = must_fail(&mut attack.superuser, &format!("SELECT duroxide_queue.{call}")).await;
+        assert_eq!(error.code, "42501", "{call}: {error}");
+        must(&mut attack.superuser, "ROLLBACK").await;
+    }
+    let look = "SELECT concat_ws(' ', queue, origin) FROM duroxide_queue.queues";
+    assert_eq!(run(&mut attack.superuser, look).await.value(), "given");
+
+    // Who makes a queue of his own in another's schema manages it himself.
+    must(
+        &mut attack.superuser,
+        &format!("CREATE SCHEMA shared; GRANT USAGE, CREATE ON SCHEMA shared TO {attacker}"),
+    )
+    .await;
+    attack.owner("SELECT duroxide_queue.create_queue('shared')").await;
+    // But he cannot let others into the schema, and is told so.
+    let error =
+        must_fail(&mut attack.attacker, "SELECT duroxide_queue.grant_client('shared', 'pg_read_all_stats')")
+            .await;
+    assert_eq!(error.code, "42501", "{error}");
+    attack.owner("SELECT duroxide_queue.drop_queue('shared')").await;
     assert_none(attack.end().await);
 }
