@@ -23,7 +23,9 @@ mod layout;
 mod numeric;
 mod scan;
 mod tape;
+mod written_out;
 
 pub(crate) use certain::certainly_one_value;
 pub(crate) use encode::{ArrayEncoder, Push};
 pub(crate) use layout::MAX_BYTES;
+pub(crate) use written_out::{MAX_DIGITS_OF_ALL, are_too_many, digits_of_exponents};

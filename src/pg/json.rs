@@ -2,7 +2,9 @@
 //! functions decide what is JSON, so that what is refused here is what it would refuse.
 
 use crate::error::Error;
-use crate::json::{ArrayEncoder, MAX_BYTES, Push, certainly_one_value};
+use crate::json::{
+    ArrayEncoder, MAX_BYTES, MAX_DIGITS_OF_ALL, Push, are_too_many, certainly_one_value, digits_of_exponents,
+};
 use crate::pg::values::JsonbBuf;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
@@ -21,7 +23,18 @@ impl Refusal {
     pub(crate) fn sqlstate(&self) -> String {
         sqlstate(self.code)
     }
+
+    /// The message, or its beginning.
+    pub(crate) fn shown(&self) -> String {
+        match self.message.char_indices().nth(SHOWN) {
+            None => self.message.clone(),
+            Some((end, _)) => format!("{}...", &self.message[..end]),
+        }
+    }
 }
+
+/// How much of a message is shown: PostgreSQL's tells the whole token that it cannot read.
+const SHOWN: usize = 1000;
 
 /// A SQLSTATE as five characters (elog.h: `PGUNSIXBIT`).
 pub(crate) fn sqlstate(code: PgSqlErrorCode) -> String {
@@ -41,18 +54,19 @@ pub(crate) enum Form {
     Jsonb,
 }
 
-/// Checks that `text` is one JSON value.
-pub(crate) fn check(text: &[u8], form: Form) -> Result<(), Refusal> {
+/// Checks that `text` is one JSON value. Gives how many digits its exponents add when it is written out.
+pub(crate) fn check(text: &[u8], form: Form) -> Result<usize, Refusal> {
+    // No number with an exponent is certain.
     if certainly_one_value(text) {
-        return Ok(());
+        return Ok(0);
     }
-    parse(text, form).map(drop)
+    parse(text, form).map(|(_, digits)| digits)
 }
 
 /// What PostgreSQL makes of a text, whatever a quick look says.
 #[cfg(any(test, feature = "pg_test"))]
 pub(crate) fn parsed(text: &[u8], form: Form) -> Result<JsonbBuf, Refusal> {
-    parse(text, form)
+    parse(text, form).map(|(parsed, _)| parsed)
 }
 
 /// One jsonb array of texts that are each one JSON value; the first that is not is told by its
@@ -66,11 +80,17 @@ pub(crate) fn array_of(texts: &[&[u8]]) -> Result<JsonbBuf, Unfit> {
     };
     let bytes = texts.iter().map(|text| text.len()).sum();
     let mut array = ArrayEncoder::new(texts.len(), bytes);
+    let mut all_digits = 0;
     for (index, text) in texts.iter().enumerate() {
         watch();
         let pushed = match array.push(text, &watch) {
             Push::InDoubt => {
-                let element = parse(text, Form::Jsonb).map_err(|refusal| Unfit::Element(index, refusal))?;
+                let (element, digits) =
+                    parse(text, Form::Jsonb).map_err(|refusal| Unfit::Element(index, refusal))?;
+                all_digits += digits;
+                if all_digits > MAX_DIGITS_OF_ALL {
+                    return Err(Unfit::Whole(too_many_digits(all_digits)));
+                }
                 array.push_jsonb(element.bytes())
             }
             pushed => pushed,
@@ -117,7 +137,7 @@ pub(crate) fn not_sendable() -> Refusal {
 
 /// A text of our own as jsonb.
 pub(crate) fn of_text(text: &str) -> JsonbBuf {
-    parse(text.as_bytes(), Form::Jsonb).expect("a JSON text of our own is JSON")
+    parse(text.as_bytes(), Form::Jsonb).expect("a JSON text of our own is JSON").0
 }
 
 /// A message as a JSON string. What is not ASCII becomes `?`: it may not exist in the encoding of
@@ -136,20 +156,32 @@ pub(crate) fn quoted(message: &str) -> String {
     quoted
 }
 
-/// Runs PostgreSQL's input function on `text`.
-fn parse(text: &[u8], form: Form) -> Result<JsonbBuf, Refusal> {
+fn too_many_digits(digits: usize) -> Refusal {
+    Refusal {
+        code: PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        message: format!(
+            "numbers with exponents that come to {digits} digits are more than one value can hold"
+        ),
+    }
+}
+
+/// Runs PostgreSQL's input function on `text`. Gives how many digits its exponents add when it is written out, too.
+fn parse(text: &[u8], form: Form) -> Result<(JsonbBuf, usize), Refusal> {
     if text.len() > MAX_TEXT {
         return Err(Refusal {
             code: PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             message: format!("{} bytes of JSON are more than one value can hold", text.len()),
         });
     }
+    let digits = if form == Form::Jsonb { digits_of_exponents(text) } else { 0 };
+    let is_too_long = are_too_many(digits, text.len());
     let text = CString::new(text).expect("a text of PostgreSQL holds no NUL byte");
     let input: BuiltIn = match form {
         Form::Json => pg_sys::json_in,
         Form::Jsonb => pg_sys::jsonb_in,
     };
-    call(input, || vec![Some(pg_sys::Datum::from(text.as_ptr()))])
+    let parsed = call(input, || vec![Some(pg_sys::Datum::from(text.as_ptr()))])?;
+    if is_too_long { Err(too_many_digits(digits)) } else { Ok((parsed, digits)) }
 }
 
 type BuiltIn = unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
@@ -226,5 +258,5 @@ fn refusal_of(error: CaughtError) -> Refusal {
 
 /// Refuses an argument that could never be delivered, and says which and why.
 pub(crate) fn guard(argument: &'static str, text: &[u8], form: Form) -> Result<(), Error> {
-    check(text, form).map_err(|refusal| Error::Undeliverable { argument, refusal })
+    check(text, form).map(drop).map_err(|refusal| Error::Undeliverable { argument, refusal })
 }

@@ -8,6 +8,7 @@
 use crate::clock::{Clock, visible_until};
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
+use crate::json::MAX_DIGITS_OF_ALL;
 use crate::pg::advisory::Key;
 use crate::pg::json::{self, Form, Refusal};
 use crate::pg::spi::{self, Rows, Value};
@@ -452,7 +453,7 @@ fn claim_under_key(db: &Db, request: &Request, instance_id: &[u8]) -> Result<Opt
     }
 
     if !encoding::reaches_client(instance_id)
-        || !messages.iter().all(|&(_, text)| encoding::reaches_client(text))
+        || !messages.iter().all(|&(_, text)| encoding::json_reaches_client(text))
     {
         return Ok(None);
     }
@@ -496,12 +497,18 @@ fn sorted_out<'r>(rows: &'r Rows<'_>) -> (Vec<(i64, &'r [u8])>, Vec<(i64, Refusa
         pgrx::check_for_interrupts!();
         let (Some(id), Some(work_item)) = (row.int8(1), row.text(2)) else { continue };
         match json::check(work_item, Form::Jsonb) {
-            Ok(()) => messages.push((id, work_item)),
+            Ok(digits) => messages.push((id, work_item, digits)),
             Err(refusal) => undeliverable.push((id, refusal)),
         }
     }
-    messages.sort_unstable_by_key(|&(id, _)| id);
-    (messages, undeliverable)
+    messages.sort_unstable_by_key(|&(id, ..)| id);
+    // What does not fit into one value written out waits for the next turn; each for itself does.
+    let mut digits = 0;
+    let fitting = messages.into_iter().take_while(|(.., more)| {
+        digits += more;
+        digits <= MAX_DIGITS_OF_ALL
+    });
+    (fitting.map(|(id, work_item, _)| (id, work_item)).collect(), undeliverable)
 }
 
 static TAKE_BACK: Statement = Statement {

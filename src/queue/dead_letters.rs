@@ -3,6 +3,7 @@
 use crate::clock::visible_until;
 use crate::db::{Db, Planning, Statement, types::*};
 use crate::error::Result;
+use crate::pg::encoding;
 use crate::pg::json::Refusal;
 use crate::pg::lock_timeout;
 
@@ -21,7 +22,9 @@ FROM gone",
 };
 
 static MAY_BURY: Statement = Statement {
-    text: "SELECT pg_catalog.has_table_privilege(pg_catalog.to_regclass({dead_letters}), 'INSERT')",
+    text: "
+SELECT pg_catalog.has_table_privilege(d.letters, 'INSERT') AND NOT pg_catalog.row_security_active(d.letters)
+FROM (SELECT pg_catalog.to_regclass({dead_letters}) AS letters OFFSET 0) d",
     parameters: &[],
     planning: Planning::ByIndex,
 };
@@ -36,6 +39,7 @@ pub(crate) fn bury_messages(db: &Db, now_ms: i64, messages: &[(i64, Refusal)]) -
     }
     let tables = [c"orchestrator_queue", c"dead_letters"];
     for (id, refusal) in messages {
+        let reason = encoding::sendable(refusal.shown().into());
         lock_timeout::at_least_a_second(db.schema(), &tables, || {
             db.query(
                 &BURY,
@@ -43,7 +47,7 @@ pub(crate) fn bury_messages(db: &Db, now_ms: i64, messages: &[(i64, Refusal)]) -
                     (*id).into(),
                     visible_until(now_ms).into(),
                     refusal.sqlstate().as_bytes().into(),
-                    refusal.message.as_bytes().into(),
+                    reason.as_bytes().into(),
                 ],
             )
         });

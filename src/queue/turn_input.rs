@@ -46,13 +46,21 @@ pub(crate) fn load(db: &Db, instance_id: &[u8], messages: &[&[u8]]) -> Result<Tu
     let events = db.query(&HISTORY, &[instance_id.into(), execution_id.into()]);
     let (history, kv_snapshot) = history(&events, kv_snapshot)?;
     Ok(TurnInput {
-        orchestration_name: row.text(1).unwrap_or(b"Unknown").to_vec(),
-        orchestration_version: row.text(2).unwrap_or(b"unknown").to_vec(),
+        orchestration_name: shown_to_client(row.text(1).unwrap_or(b"Unknown")),
+        orchestration_version: shown_to_client(row.text(2).unwrap_or(b"unknown")),
         execution_id,
         history,
         messages: array,
         kv_snapshot,
     })
+}
+
+/// A name, or what this client can be sent of it: it runs nothing of that name then.
+fn shown_to_client(name: &[u8]) -> Vec<u8> {
+    if encoding::reaches_client(name) {
+        return name.to_vec();
+    }
+    name.iter().map(|&byte| if byte.is_ascii() { byte } else { b'?' }).collect()
 }
 
 static HISTORY: Statement = Statement {
@@ -77,7 +85,7 @@ ORDER BY h.execution_id, h.event_id",
 
 /// The snapshot comes from the store alone: the delta is what the running execution has changed,
 /// and its history tells that already. Sized before it is built, since a snapshot that jsonb cannot
-/// hold must not make the claim fail again and again.
+/// hold must not make the claim fail again and again. A key takes some 70 bytes beside its own and those of its value.
 static KV_SNAPSHOT: Statement = Statement {
     text: "
 SELECT CASE WHEN s.bytes <= 200000000 THEN
@@ -90,14 +98,27 @@ SELECT CASE WHEN s.bytes <= 200000000 THEN
          pg_catalog.to_jsonb('the key-value store of this instance has ' || s.bytes
                              || ' bytes, more than a snapshot can hold')
        END
-FROM (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(k.key) + pg_catalog.octet_length(k.value)), 0) AS bytes
+FROM (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(k.key) + pg_catalog.octet_length(k.value) + 80), 0) AS bytes
       FROM {q}.kv_store k WHERE k.instance_id = $1
       OFFSET 0) s",
     parameters: &[TEXT],
     planning: Planning::ByIndex,
 };
 
+static KV_TEXTS: Statement = Statement {
+    text: "SELECT pg_catalog.concat(k.key, k.value) FROM {q}.kv_store k WHERE k.instance_id = $1",
+    parameters: &[TEXT],
+    planning: Planning::ByIndex,
+};
+
 fn kv_snapshot(db: &Db, instance_id: &[u8]) -> JsonbBuf {
+    if encoding::is_converted() {
+        let texts = db.query(&KV_TEXTS, &[instance_id.into()]);
+        if !texts.iter().all(|row| row.text(1).is_none_or(encoding::reaches_client)) {
+            let reason = json::quoted(&json::not_sendable().message);
+            return json::of_text(&format!(r#"{{"undeliverable": "key-value store", "reason": {reason}}}"#));
+        }
+    }
     let rows = db.query(&KV_SNAPSHOT, &[instance_id.into()]);
     rows.first().and_then(|row| row.jsonb(1)).expect("an aggregate returns one row")
 }
@@ -110,7 +131,7 @@ fn kv_snapshot(db: &Db, instance_id: &[u8]) -> JsonbBuf {
 /// it cannot read, it tells the key. So the reason takes the place of the snapshot too: as a key.
 fn history(events: &Rows<'_>, kv_snapshot: JsonbBuf) -> Result<(JsonbBuf, JsonbBuf)> {
     let texts: Vec<&[u8]> = events.iter().map(|row| row.text(1).unwrap_or_default()).collect();
-    let array = match texts.iter().position(|text| !encoding::reaches_client(text)) {
+    let array = match texts.iter().position(|text| !encoding::json_reaches_client(text)) {
         None => json::array_of(&texts),
         Some(index) => Err(Unfit::Element(index, json::not_sendable())),
     };
@@ -142,14 +163,14 @@ fn reason_as_snapshot(unfit: &Unfit, event: Option<Event>) -> JsonbBuf {
         }
         None => "the history".into(),
     };
-    let reason = json::quoted(&format!("{what} could never be delivered: {}", refusal.message));
+    let reason = json::quoted(&format!("{what} could never be delivered: {}", refusal.shown()));
     json::of_text(&format!("{{{reason}: null}}"))
 }
 
 /// A JSON object that says what cannot be delivered, and why.
 fn explanation(what: &str, unfit: &Unfit, event: Option<Event>) -> Result<JsonbBuf> {
     let (Unfit::Element(_, refusal) | Unfit::Whole(refusal)) = unfit;
-    let reason = json::quoted(&refusal.message);
+    let reason = json::quoted(&refusal.shown());
     let text = match event {
         Some((execution_id, event_id)) => format!(
             r#"{{"undeliverable": "{what}", "execution_id": {}, "event_id": {}, "reason": {reason}}}"#,

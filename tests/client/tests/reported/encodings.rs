@@ -7,6 +7,7 @@
 use crate::dispatcher::{self, number, text};
 use duroxide_queue_tests::database::Database;
 use duroxide_queue_tests::outcome::{must, must_fail, run};
+use duroxide_queue_tests::queue::Queue;
 use sqlx::postgres::PgConnection;
 
 /// Any moment will do: the caller's epoch is the only one.
@@ -177,4 +178,34 @@ async fn d7_bytes_of_any_kind_are_text_in_sql_ascii() {
     assert_eq!(text(&mut session, &claim.replace("->0->>'x'", "->>0")).await.split(' ').next(), Some("e9"));
     drop(session);
     database.remove().await;
+}
+
+/// jsonb hands out the characters themselves where a text has escapes of them.
+#[tokio::test]
+async fn d7_escapes_of_characters_that_a_client_has_not_stop_nobody() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        r#"SELECT enqueue_orchestrator_work('message', '{"data": "\u65e5"}', 'epoch'), enqueue_orchestrator_work('event', '1', 'epoch'),
+                  enqueue_orchestrator_work('store', '1', 'epoch'), enqueue_orchestrator_work('name', '1', 'epoch'), enqueue_orchestrator_work('plain', '"\u00e9"', 'epoch');
+           INSERT INTO instances (instance_id, orchestration_name, created_at, updated_at)
+             VALUES ('event', 'O', 'epoch', 'epoch'), ('store', 'O', 'epoch', 'epoch'), ('name', U&'O\65e5', 'epoch', 'epoch');
+           INSERT INTO history VALUES ('event', 1, 1, 'E', '"\u65e5"', 'epoch');
+           INSERT INTO kv_store VALUES ('store', 'k', U&'\65e5', 1, 1)"#,
+    )
+    .await;
+    let fetch = "SELECT concat_ws(' ', out_instance_id, out_orchestration_name, out_history::text LIKE '%undeliverable%', out_kv_snapshot::text LIKE '%undeliverable%')
+                 FROM fetch_orchestration_item(1000, 600000)";
+    must(&mut session, "SET client_encoding = LATIN1").await;
+    for expected in ["event O t f", "store O f t", "name O??? f f", "plain Unknown f f"] {
+        assert_eq!(run(&mut session, fetch).await.value(), expected);
+    }
+    assert!(must(&mut session, fetch).await.is_empty());
+    must(&mut session, "SET client_encoding = UTF8").await;
+    assert_eq!(
+        run(&mut session, "SELECT out_instance_id FROM fetch_orchestration_item(1000, 600000)").await.value(),
+        "message"
+    );
+    queue.remove().await;
 }

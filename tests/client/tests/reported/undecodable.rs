@@ -130,3 +130,63 @@ async fn d1_a_work_item_is_text_and_comes_back_byte_for_byte() {
         queue.remove().await;
     }
 }
+
+/// jsonb writes all the digits of a number with an exponent: 75 kB of these come to more than a value can have.
+#[tokio::test]
+async fn d1_numbers_that_are_too_long_written_out_stop_nobody() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    const MANY: &str = "(SELECT '[' || string_agg('1e131071', ',') || ']' FROM generate_series(1, 8300))";
+    for door in [
+        format!("SELECT enqueue_orchestrator_work('i', {MANY}, 'epoch')"),
+        format!(
+            "SELECT append_history('i', 1, jsonb_build_array(jsonb_build_object('event_id', 1, 'event_type', 'E', 'event_data', {MANY})))"
+        ),
+    ] {
+        assert_eq!(must_fail(&mut session, &door).await.code, "54000", "{door}");
+    }
+    must(
+        &mut session,
+        &format!(
+            "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) VALUES ('numbers', {MANY}, 'epoch', 'epoch');
+             INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at)
+               SELECT 'doubles', (SELECT '[' || string_agg('1e308', ',') || ']' FROM generate_series(1, 100000)), 'epoch', 'epoch' FROM generate_series(1, 12);
+             SELECT enqueue_orchestrator_work('history', '1', 'epoch'), enqueue_orchestrator_work('other', '1', now() - interval '1 s');
+             INSERT INTO instances (instance_id, orchestration_name, created_at, updated_at) VALUES ('history', 'O', 'epoch', 'epoch');
+             INSERT INTO history SELECT 'history', 1, n, 'E', {MANY}, 'epoch' FROM generate_series(1, 2) n"
+        ),
+    )
+    .await;
+    let fetch = format!(
+        "SELECT out_instance_id, jsonb_array_length(out_messages), out_history::text LIKE '%undeliverable%'
+         FROM fetch_orchestration_item({}, 600000)",
+        now_ms()
+    );
+    let mut claimed = Vec::new();
+    for _ in 0..3 {
+        let row = must(&mut session, &fetch).await.remove(0);
+        claimed.push(row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().join(" "));
+    }
+    // What twelve messages come to is more than one turn may have.
+    assert_eq!(claimed, ["doubles 8 f", "history 1 t", "other 1 f"]);
+    assert_eq!(
+        text(&mut session, "SELECT instance_id || ' ' || sqlstate FROM dead_letters").await,
+        "numbers 54000"
+    );
+    queue.remove().await;
+}
+
+/// A reason is what is shown of it, not a copy of the text.
+#[tokio::test]
+async fn d1_a_huge_token_makes_no_huge_reason() {
+    let queue = Queue::created().await;
+    let mut session = queue.connect().await;
+    must(
+        &mut session,
+        "INSERT INTO orchestrator_queue (instance_id, work_item, visible_at, created_at) VALUES ('i', repeat('a', 1000000), 'epoch', 'epoch')",
+    )
+    .await;
+    must(&mut session, &format!("SELECT * FROM fetch_orchestration_item({}, 600000)", now_ms())).await;
+    assert_eq!(text(&mut session, "SELECT (length(reason) < 1100)::text FROM dead_letters").await, "true");
+    queue.remove().await;
+}
