@@ -161,7 +161,7 @@ impl Error {
             Error::NumberOutOfRange(what) => format!("{what} is out of range").into(),
             Error::TimeOutOfRange(ms) => format!("timestamp out of range: {ms} ms of the Unix epoch").into(),
             Error::Undeliverable { argument, refusal } => {
-                format!("{argument} could never be delivered: {}", refusal.message).into()
+                format!("{argument} could never be delivered: {}", refusal.shown()).into()
             }
             Error::NoSuchSchema(schema) | Error::NoSchemaToCreate(schema) => {
                 format!("schema \"{schema}\" does not exist").into()

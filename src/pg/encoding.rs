@@ -52,7 +52,7 @@ fn escaped_characters(text: &[u8]) -> String {
         at = at.min(text.len());
     }
     // Halves of pairs that do not belong together are refused elsewhere.
-    String::from_utf16_lossy(&units).replace(char::REPLACEMENT_CHARACTER, "")
+    char::decode_utf16(units).filter_map(Result::ok).collect()
 }
 
 /// Whether a text can be sent to this client. One that cannot would fail the whole call after the
@@ -99,6 +99,7 @@ mod tests {
             (r#"["\u65e5", "\\u0041", "\n"]"#, "\u{65e5}"),
             (r#""\ud83d\ude00\\\u00e9""#, "\u{1f600}\u{e9}"),
             (r#""\ud83d""#, ""),
+            (r#""\ufffd""#, "\u{fffd}"),
             ("\"\\u12", ""),
             ("\\", ""),
         ] {

@@ -187,7 +187,7 @@ async fn d7_escapes_of_characters_that_a_client_has_not_stop_nobody() {
     let mut session = queue.connect().await;
     must(
         &mut session,
-        r#"SELECT enqueue_orchestrator_work('message', '{"data": "\u65e5"}', 'epoch'), enqueue_orchestrator_work('event', '1', 'epoch'),
+        r#"SELECT enqueue_orchestrator_work('message', '{"data": "\u65e5"}', 'epoch'), enqueue_orchestrator_work('replacement', '"\ufffd"', 'epoch'), enqueue_orchestrator_work('event', '1', 'epoch'),
                   enqueue_orchestrator_work('store', '1', 'epoch'), enqueue_orchestrator_work('name', '1', 'epoch'), enqueue_orchestrator_work('plain', '"\u00e9"', 'epoch');
            INSERT INTO instances (instance_id, orchestration_name, created_at, updated_at)
              VALUES ('event', 'O', 'epoch', 'epoch'), ('store', 'O', 'epoch', 'epoch'), ('name', U&'O\65e5', 'epoch', 'epoch');
