@@ -2,6 +2,18 @@
 
 use std::ffi::CString;
 
+/// A condition on a table `c` of a schema `n` in a database `d`: whoever owns the schema may drop the table and put another
+/// in its place at any moment, so he must have the rights of the table's owner; but nobody without more rights is kept
+/// from tables of his own.
+macro_rules! schema_is_safe_for_owner {
+    () => {
+        "c.relowner = (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user AND NOT r.rolsuper)
+         OR pg_has_role(CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END,
+                        c.relowner, 'USAGE')"
+    };
+}
+pub(crate) use schema_is_safe_for_owner;
+
 /// A schema's name, and a role's where one is given, ready to be put into statements. In bytes, since a database may have another
 /// encoding than UTF-8.
 pub(crate) struct Names {

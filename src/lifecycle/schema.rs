@@ -1,7 +1,7 @@
 //! A schema as the management functions see it: what it is called, what it holds, who may change it.
 
 use crate::error::{Error, Result};
-use crate::names::Names;
+use crate::names::{Names, schema_is_safe_for_owner};
 use crate::pg::advisory::Key;
 use crate::pg::identity;
 use crate::pg::spi::{self, Rows, Session, Value};
@@ -128,19 +128,19 @@ impl Schema {
 
     /// The one owner of the queue's tables, whose rights the caller must have. A schema with tables of
     /// several owners is refused: with a superuser's table beside them, one owner's triggers could
-    /// come to run with the other's rights. So is one whose own owner has not their rights, who may drop them
-    /// and put others in their place at any moment; but nobody without more rights is kept from tables of his own.
+    /// come to run with the other's rights. So is one that [`schema_is_safe_for_owner`] refuses.
     pub(super) fn owner(&self) -> Result<pg_sys::Oid> {
         self.require_ownership()?;
         let rows = self.query_with(
-            "SELECT (array_agg(c.relowner))[1], count(DISTINCT c.relowner),
-                    coalesce(min(c.relname::text) FILTER (WHERE c.relkind NOT IN ('r', 'p')), ''),
-                    bool_and(c.relowner = (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user AND NOT r.rolsuper)
-                             OR pg_has_role(CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END,
-                                            c.relowner, 'USAGE'))
+            concat!(
+                "SELECT (array_agg(c.relowner))[1], count(DISTINCT c.relowner),
+                    coalesce(min(c.relname::text) FILTER (WHERE c.relkind NOT IN ('r', 'p')), ''), bool_and(",
+                schema_is_safe_for_owner!(),
+                ")
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
              JOIN pg_database d ON d.datname = current_database()
-             WHERE n.nspname = $1 AND c.relname = ANY (string_to_array($2, ' '))",
+             WHERE n.nspname = $1 AND c.relname = ANY (string_to_array($2, ' '))"
+            ),
             &[TABLES.as_bytes().into()],
         );
         let row = rows.first().expect("an aggregate returns one row");

@@ -60,7 +60,7 @@ const INDEXES: &CStr = c"SELECT i.indexrelid FROM pg_index i JOIN pg_class c ON 
 
 /// Settings that a read of somebody else's tables wants, whatever the reader's are. The lock timeout is
 /// for what slips in between a look and a use; policies are an error rather than a filter.
-pub(super) const SETTINGS: &[(&CStr, &CStr)] =
+const SETTINGS: &[(&CStr, &CStr)] =
     &[(c"lock_timeout", c"10ms"), (c"row_security", c"off"), (c"constraint_exclusion", c"off")];
 
 /// Hands what an observation says of each queue to `result`, as of `at`.
@@ -109,11 +109,8 @@ fn read<'a>(
     arguments: impl FnOnce(bool) -> Vec<Value<'a>>,
 ) -> Result<(), Vec<u8>> {
     let session = Session::open();
-    for relations in [TABLES, INDEXES] {
-        let found = spi::run_once(&session, relations, &[queue.schema.into()]);
-        if !found.iter().filter_map(|row| row.oid(1)).all(relation_lock::try_to_read) {
-            return Err(b"a table or an index of it is locked by another session".to_vec());
-        }
+    if ![TABLES, INDEXES].iter().all(|relations| try_to_lock(&session, relations, queue.schema)) {
+        return Err(b"a table or an index of it is locked by another session".to_vec());
     }
     let readable = spi::run_once(&session, READABLE, &[queue.schema.into()]);
     let Some(row) = readable.first() else { return Ok(()) };
@@ -121,13 +118,27 @@ fn read<'a>(
         return Err(problem.to_vec());
     }
     let (Some(owner), Some(has_select)) = (row.oid(1), row.bool(2)) else { return Ok(()) };
+    read_as(owner, &session, &Names::of(&queue.name).fill(text), &arguments(has_select), result);
+    Ok(())
+}
+
+/// Locks what a query for OIDs finds (its `$1` is one, too) against changes, or tells that somebody has locked some of it.
+pub(super) fn try_to_lock(session: &Session, relations: &CStr, of: pg_sys::Oid) -> bool {
+    let found = spi::run_once(session, relations, &[of.into()]);
+    found.iter().filter_map(|row| row.oid(1)).all(relation_lock::try_to_read)
+}
+
+/// Adds the rows of a query that runs with the rights of the owner of what it reads, and no others.
+pub(super) fn read_as(
+    owner: pg_sys::Oid,
+    session: &Session,
+    text: &CStr,
+    arguments: &[Value<'_>],
+    result: &ResultSet,
+) {
     identity::as_role(owner, || {
         guc::with_settings(SETTINGS, || {
-            planner::during_call(|| {
-                let text = Names::of(&queue.name).fill(text);
-                result.append(&spi::run_once(&session, &text, &arguments(has_select)));
-            });
+            planner::during_call(|| result.append(&spi::run_once(session, text, arguments)));
         });
     });
-    Ok(())
 }

@@ -1,10 +1,10 @@
 //! What the registry of each queue says of it: how it came to be, and in which layout.
 
-use super::pass::SETTINGS;
-use crate::names::Names;
+use super::pass::{read_as, try_to_lock};
+use crate::names::{Names, schema_is_safe_for_owner};
 use crate::pg::result_set::ResultSet;
 use crate::pg::spi::{self, Session};
-use crate::pg::{guc, identity, planner, relation_lock, subtransaction};
+use crate::pg::{relation_lock, subtransaction};
 use core::ffi::CStr;
 use pgrx::pg_sys;
 
@@ -14,22 +14,23 @@ const REGISTRIES: &CStr =
 
 const INDEXES: &CStr = c"SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = $1 ORDER BY i.indexrelid";
 
-/// The owner of a registry that the reader may read, and that runs nobody's code when it is read. Whoever owns the schema
-/// could put another table in its place, so he must have the rights that it is read with; but nobody is kept from his own.
-const OWNER: &CStr = c"SELECT c.relowner
+/// The owner of a registry that the reader may read, and that runs nobody's code when it is read.
+const OWNER: &str = concat!(
+    "SELECT c.relowner
     FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_database d ON d.datname = current_database()
     WHERE c.oid = $1 AND c.relname = '_duroxide_queue' AND c.relkind = 'r' AND NOT c.relrowsecurity
       AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
-      AND (c.relowner = (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user AND NOT r.rolsuper)
-           OR pg_has_role(CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END,
-                          c.relowner, 'USAGE'))
+      AND (",
+    schema_is_safe_for_owner!(),
+    ")
       AND (SELECT count(*) = 2 FROM pg_attribute a
            WHERE a.attrelid = c.oid AND NOT a.attisdropped AND a.attgenerated = ''
              AND (a.attname, a.atttypid) IN (('origin', 'text'::regtype), ('layout', 'integer'::regtype)))
       AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))
-      AND NOT EXISTS (SELECT FROM pg_statistic_ext x WHERE x.stxrelid = c.oid)";
+      AND NOT EXISTS (SELECT FROM pg_statistic_ext x WHERE x.stxrelid = c.oid)"
+);
 
 const ROW: &str = "SELECT {name}::name, q.origin, q.layout FROM ONLY {q}._duroxide_queue q LIMIT 1";
 
@@ -49,23 +50,12 @@ pub(crate) fn registries(result: &ResultSet) {
 
 fn read(queue: &[u8], registry: pg_sys::Oid, result: &ResultSet) {
     let session = Session::open();
-    let is_free = relation_lock::try_to_read(registry)
-        && spi::run_once(&session, INDEXES, &[registry.into()])
-            .iter()
-            .filter_map(|row| row.oid(1))
-            .all(relation_lock::try_to_read);
-    if !is_free {
+    if !relation_lock::try_to_read(registry) || !try_to_lock(&session, INDEXES, registry) {
         return;
     }
-    let Some(owner) = spi::run_once(&session, OWNER, &[registry.into()]).first().and_then(|row| row.oid(1))
-    else {
-        return;
-    };
-    identity::as_role(owner, || {
-        guc::with_settings(SETTINGS, || {
-            planner::during_call(|| {
-                result.append(&spi::run_once(&session, &Names::of(queue).fill(ROW), &[]));
-            });
-        });
-    });
+    let names = Names::of(queue);
+    let rows = spi::run_once(&session, &names.fill(OWNER), &[registry.into()]);
+    if let Some(owner) = rows.first().and_then(|row| row.oid(1)) {
+        read_as(owner, &session, &names.fill(ROW), &[], result);
+    }
 }
